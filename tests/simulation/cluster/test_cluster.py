@@ -112,6 +112,12 @@ def test_seeds_stand_for_all_sizes_and_all_faults() -> None:
     assert {fault.kind for plan in plans for fault in plan.faults} == set(FAULTS)
 
 
+def test_no_seed_has_a_client_that_would_wait_for_a_feature_that_is_off() -> None:
+    for seed in range(100_400, 100_900):
+        plan = plan_of(seed)
+        assert not ("group.version=0" in plan.features and "consumer" in plan.clients), seed
+
+
 def test_the_page_names_every_fault_and_every_file() -> None:
     table = re.findall(r"^\| (`.*?`) \|", PAGE, re.MULTILINE)
     named = {name for cell in table for name in re.findall(r"`([\w./-]+)`", cell)}

@@ -37,7 +37,11 @@ _OLD_FEATURES: Final = (
     "share.version=0",
     "streams.version=0",
 )
-_NEEDED: Final = {"sharing": "share.version=0", "streaming": "streams.version=0"}
+_NEEDED: Final = {
+    "consumer": "group.version=0",
+    "sharing": "share.version=0",
+    "streaming": "streams.version=0",
+}
 """The features that clients do not work without."""
 _FILE_CONFIGS: Final = (
     {"log.retention.ms": "2000"},
@@ -77,6 +81,7 @@ def widened(plan: Plan) -> Plan:
         settings=settings,
         features=features,
         dynamic=dynamic,
+        clients=tuple(client for client in plan.clients if _NEEDED.get(client) not in features),
         wide=clients,
         operations=min(plan.operations, 20),
         more=plan.more[:1],

@@ -322,6 +322,17 @@ def test_a_failed_sync_forgets_and_a_second_one_succeeds_without_writing() -> No
     assert set(after_power_cuts(disk, content_of)) == {b"old"}
 
 
+def test_an_observer_meets_no_fault_and_uses_none_up() -> None:
+    disk = disk_with(b"abc")
+    disk.fail("read", Reason.IO_ERROR)
+    handle = disk.open("data/file")
+    with disk.observed():
+        assert handle.read(0, 1) == b"a"
+    with pytest.raises(DiskError):
+        handle.read(0, 1)
+    assert handle.read(0, 1) == b"a"
+
+
 def test_a_fault_strikes_by_path_after_some_that_pass() -> None:
     disk = disk_with(b"abc")
     disk.open("data/other", create=True)

@@ -235,7 +235,11 @@ class Membership:
         ask = heartbeat(self._broker, wants_shut_down=self.state is State.LEAVING)
         self._told_offset = ask.current_metadata_offset
         self._asked_ms = self._broker.clock.monotonic_ms()
-        timeout_ms = ANSWERS_MS_MAX if self.state is State.LEAVING else self._heartbeat_ms * 2
+        # After half of a session there is time for another try. Sooner, a broker that is far away from the
+        # controller would never learn that it was let in.
+        session_ms = self._broker.config.broker_session_timeout_ms
+        waits_ms = max(self._heartbeat_ms * 2, session_ms // 2)
+        timeout_ms = ANSWERS_MS_MAX if self.state is State.LEAVING else waits_ms
         self._broker.controller.ask(ask, None, timeout_ms).when_done(self._answered, self._not_answered)
 
     @property

@@ -56,7 +56,11 @@ def take_common(replica: "Replica", error: ErrorCode, told: LeaderInfo, now: Mom
     """Go with what an answer says about the leader. None: the rest of the answer counts as well."""
     leader_id, epoch, endpoints = told
     known_leader = leader_id if leader_id >= 0 else None
-    if epoch < replica.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+    if error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+        # Who answers has not heard of this epoch yet.
+        # Deviation: Kafka asks again at once, however often it gets the same answer.
+        return False
+    if epoch < replica.epoch:
         return True
     if epoch > replica.epoch or error in (
         ErrorCode.FENCED_LEADER_EPOCH,

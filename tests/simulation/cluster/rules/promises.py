@@ -46,6 +46,7 @@ from ottla.storage.damages.damage import Damage
 from ottla.storage.loading.load import _Loader
 from ottla.storage.log import Log
 from ottla.storage.names import FileState, segment_file_name
+from ottla.storage.syncing import committed
 from ottla.testing.simulated_disk import SimulatedDisk
 from ottla.wire.control_records import LeaderChangeMessage, VotersRecord
 from ottla.wire.messages.vote import VoteRequest
@@ -61,6 +62,8 @@ class Promises:
         self._broken: list[str] = []
         # The last request to each destination, by what keeps them.
         self._sent: WeakKeyDictionary[Connections, dict[int, int]] = WeakKeyDictionary()
+        # The log that has taken the place of another one, in another directory.
+        self._moved: dict[Log, Log] = {}
 
     def check(self) -> None:
         """Complain about the first promise that was broken."""
@@ -73,6 +76,7 @@ class Promises:
         votes = raft._REQUESTS[VoteRequest]
         wrapped: list[tuple[Any, str, Callable[..., Any]]] = [
             (Log, "when_committed", self._watch_commits),
+            (committed, "wait_on_in", self._watch_moves),
             (Shard, "_when_committed", self._watch_answers),
             (Progress, "find_committed", self._watch_counts),
             (MetadataLog, "validate", self._watch_readers),
@@ -123,16 +127,31 @@ class Promises:
 
         def watched(log: Log, offset: Offset, tell: Callable[[Any], None]) -> None:
             def told(error: Exception | None) -> None:
-                if error is None and not _is_committed(log, offset):
+                now = self._current(log)
+                if error is None and not _is_committed(now, offset):
                     self._broken.append(
-                        f"committed: {log.topic_partition}: what is below {offset} is said to be committed, "
-                        f"but the high watermark is {log.high_watermark}, and {log.recovery_point} is synced"
+                        f"committed: {now.topic_partition}: what is below {offset} is said to be committed, "
+                        f"but the high watermark is {now.high_watermark}, and {now.recovery_point} is synced"
                     )
                 tell(error)
 
             when_committed(log, offset, told)
 
         return watched
+
+    def _watch_moves(self, wait_on_in: Callable[[Log, Log], None]) -> Callable[[Log, Log], None]:
+        """Who waited for a log waits for the one in another directory that has taken its place."""
+
+        def watched(old: Log, new: Log) -> None:
+            self._moved[old] = new
+            wait_on_in(old, new)
+
+        return watched
+
+    def _current(self, log: Log) -> Log:
+        while (new := self._moved.get(log)) is not None:
+            log = new
+        return log
 
     def _watch_answers(self, when_committed: Callable[..., None]) -> Callable[..., None]:
         """A coordinator tells nobody of what is not committed."""

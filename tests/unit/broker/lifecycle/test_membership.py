@@ -36,16 +36,18 @@ class World:
         image: MetadataImage = EMPTY_IMAGE,
         offline_paths: tuple[str, ...] = (),
         has_set_records_aside: bool = False,
+        settings: bytes = b"",
     ) -> None:
         self.simulation = Simulation(1)
         machine = Machine(self.simulation, "broker", "10.0.0.1")
         self.machine = machine
         self.asked: list[Any] = []
+        self.timeouts_ms: list[int] = []
         self.answers: list[Deferred[Any]] = []
         self.broker = SimpleNamespace(
             node_id=1,
             cluster_id="cluster",
-            config=load_node_config(b"", {}).config,
+            config=load_node_config(settings, {}).config,
             clock=machine,
             image=image,
             broker_epoch=-1,
@@ -65,8 +67,9 @@ class World:
         self.membership = Membership(cast(Broker, self.broker), machine, INCARNATION)
         self.joined = self.membership.join([])
 
-    def _ask(self, ask: Any, _caller: None, _timeout_ms: int) -> Deferred[Any]:
+    def _ask(self, ask: Any, _caller: None, timeout_ms: int) -> Deferred[Any]:
         self.asked.append(ask)
+        self.timeouts_ms.append(timeout_ms)
         self.answers.append(Deferred())
         return self.answers[-1]
 
@@ -173,6 +176,17 @@ def test_heartbeats_come_every_interval_and_at_once_when_there_is_something_to_s
     world.answers[-1].resolve(beat())
     world.membership.report()
     assert len(world.asked) == sent + 2
+
+
+def test_an_answer_to_a_heartbeat_may_take_half_of_a_session() -> None:
+    # Far from the controller, the answer takes longer than two intervals. A broker that did not wait would
+    # be let in and elected, and never learn of it.
+    far = World(settings=b"broker.heartbeat.interval.ms=200\nbroker.session.timeout.ms=1500\n")
+    far.answers[-1].resolve(BrokerRegistrationResponse(broker_epoch=EPOCH))
+    assert far.timeouts_ms[-1] == 750
+    near = World(settings=b"broker.heartbeat.interval.ms=2000\nbroker.session.timeout.ms=3000\n")
+    near.answers[-1].resolve(BrokerRegistrationResponse(broker_epoch=EPOCH))
+    assert near.timeouts_ms[-1] == 4000
 
 
 def test_a_broker_that_the_controller_does_not_know_any_more_registers_again() -> None:

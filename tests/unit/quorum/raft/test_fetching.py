@@ -354,6 +354,20 @@ def test_the_only_server_is_asked_again_if_it_never_answers() -> None:
     assert len(peer.sent(FetchRequest)) == 1
 
 
+def test_a_server_that_has_not_heard_of_the_epoch_is_not_asked_again_at_once() -> None:
+    peer = Peer((2,), can_become_voter=False)
+    (send,) = peer.sent(FetchRequest)
+    peer.answer(send, messages.fetch_response(messages.LeaderInfo(3, 2), 18, _refused_as_too_new()))
+    assert peer.sent(FetchRequest) == []
+    peer.wait(peer.settings.retry_backoff_ms)
+    assert len(peer.sent(FetchRequest)) == 1
+
+
+def _refused_as_too_new() -> Any:
+    info = messages.LeaderInfo(3, 2)
+    return messages.fetched_data(info, ErrorCode.UNKNOWN_LEADER_EPOCH, Offset(0), None)
+
+
 def test_who_knows_its_leader_by_id_alone_learns_where_it_is() -> None:
     peer = follower(voters=(3,), can_become_voter=False)
     peer.disk.kill()
