@@ -181,7 +181,7 @@ class NodeStart:
         self._addresses: list[TakenAddress] = []
         self._flusher: Flusher | None = None
         self._metadata = PublishedMetadata(world.scheduler.report)
-        self._audit = Audit(world.clock, configs.node.node_id)
+        self._audit = Audit(world.clock, configs.node.node_id, world.scheduler.call_later)
         self._tls: TlsListeners | None = None
         self._logins: Logins | None = None
         self._messenger: QuorumMessenger | None = None

@@ -167,7 +167,7 @@ class LoginSession:
                 )
                 pieces = _frame(response, version, correlation_id)
             wait_ms = self._find_wait_ms(is_right=False)
-            return self._fail(pieces, str(failure), wait_ms)
+            return self._fail(pieces, str(failure), wait_ms, is_guess=True)
         if challenge.identity is None:
             return _answer(challenge.token, 0, version, correlation_id)
         wait_ms = self._find_wait_ms(is_right=True)
@@ -255,11 +255,13 @@ class LoginSession:
 
     # The end of a login
 
-    def _fail(self, pieces: list[Any], reason: str, wait_ms: int = 0) -> Sequence[Piece] | None:
+    def _fail(
+        self, pieces: list[Any], reason: str, wait_ms: int = 0, *, is_guess: bool = False
+    ) -> Sequence[Piece] | None:
         """Answer after a delay, and close. Nothing is read meanwhile, since the answer is pending."""
         self._state = _State.FAILED
         self._stop_waiting()
-        self._logins.failed(self._connection, reason)
+        self._logins.failed(self._connection, reason, is_guess=is_guess)
 
         def answer() -> None:
             self._connection.answer_later(pieces)

@@ -105,9 +105,9 @@ class Logins:
             self._guesses.was_wrong(host, user, now_ms)
         return wait_ms
 
-    def failed(self, connection: "Connection", reason: str) -> None:
-        """Take note of a failed login."""
-        self._audit.login_failed(connection.peer_host, connection.listener_name, reason)
+    def failed(self, connection: "Connection", reason: str, *, is_guess: bool = False) -> None:
+        """Take note of a failed login. `is_guess` says that it was found out to be wrong, and is answered."""
+        self._audit.login_failed(connection.peer_host, connection.listener_name, reason, is_guess=is_guess)
         self._lines.warn(
             "a login failed", f"{connection.peer_host} on listener {connection.listener_name}: {reason}"
         )

@@ -2,17 +2,19 @@
 
 import json
 import logging
+from collections import Counter
 from typing import Any
 
 import pytest
 
-from ottla.broker.authorization.audit import LINES_PER_SECOND_MAX, LOGGER, Audit
+from ottla.broker.authorization.audit import FORWARDED, LINES_PER_SECOND_MAX, LOGGER, NAMED_MAX, Audit
 from ottla.security.principal import Principal
 from ottla.security.rights import Operation, on_topic
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
+from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -89,14 +91,95 @@ def test_a_change_names_what_it_is_about_and_no_values(
     assert "a secret" not in caplog.text
 
 
-def test_what_is_left_out_is_counted(audit: Audit, caplog: pytest.LogCaptureFixture) -> None:
-    for _ in range(LINES_PER_SECOND_MAX + 50):
-        audit.login_failed("10.0.0.7", "SASL", "wrong")
-    audit.denied(CONTEXT, on_topic(Operation.READ), "t")
+def other(name: str, login: str = "PLAIN") -> Any:
+    class Other(FakeContext):
+        principal = Principal("User", name)
+
+    Other.login = login
+    return Other()
+
+
+RULES = DeleteAclsRequest(
+    filters=(
+        DeleteAclsFilter(
+            resource_type_filter=2,
+            resource_name_filter="payments",
+            pattern_type_filter=3,
+            principal_filter="User:alice",
+            host_filter=None,
+            operation=2,
+            permission_type=3,
+        ),
+    )
+)
+
+
+def test_a_flood_hides_nothing_of_others_and_is_counted(
+    audit: Audit, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(LINES_PER_SECOND_MAX + 70):
+        audit.denied(CONTEXT, on_topic(Operation.READ), "t")
+    audit.denied(other("alice"), on_topic(Operation.READ), "t")
+    audit.logged_in(CONTEXT)
     audit._clock.time_ms += 1000  # type: ignore[attr-defined]
     audit.logged_in(CONTEXT)
-    written = lines(caplog)
-    assert len(written) == LINES_PER_SECOND_MAX + 2
-    assert written[-2]["counts"] == {"login failed": 50, "denied": 1}
-    assert written[-1]["event"] == "login"
-    assert audit.counts["login failed"] == LINES_PER_SECOND_MAX + 50
+    *flood, of_alice, login, left_out, later = lines(caplog)
+    assert len(flood) == LINES_PER_SECOND_MAX
+    assert of_alice["principal"] == "User:alice"
+    assert (login["event"], later["event"]) == ("login", "login")
+    assert (left_out["event"], left_out["who"]) == ("left out", "User:mallory")
+    assert left_out["counts"] == {"denied": 70}
+    assert audit.counts["denied"] == LINES_PER_SECOND_MAX + 71
+
+
+def test_changes_of_rules_and_refused_passwords_are_never_left_out(
+    audit: Audit, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3 * LINES_PER_SECOND_MAX):
+        audit.changed(CONTEXT, RULES)
+        audit.login_failed("10.0.0.7", "SASL", "wrong user or password", is_guess=True)
+        audit.login_failed("10.0.0.7", "SASL", "no such mechanism", is_guess=False)
+    written = Counter(line.get("reason", line["event"]) for line in lines(caplog))
+    assert written == {
+        "change": 3 * LINES_PER_SECOND_MAX,
+        "wrong user or password": 3 * LINES_PER_SECOND_MAX,
+        "no such mechanism": LINES_PER_SECOND_MAX,
+    }
+
+
+def test_what_was_left_out_is_counted_even_if_nothing_follows(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, LOGGER)
+    waiting: list[Any] = []
+
+    def call_later(delay_ms: float, work: Any, *_: Any) -> Any:
+        waiting.append((delay_ms, work))
+
+    audit = Audit(FakeClock(), 7, call_later)
+    for _ in range(LINES_PER_SECOND_MAX + 3):
+        audit.logged_in(CONTEXT)
+    ((delay_ms, work),) = waiting
+    work()
+    assert (delay_ms, lines(caplog)[-1]["counts"]) == (1000, {"login": 3})
+
+
+def test_a_change_is_noted_once_and_not_where_it_was_forwarded_to(
+    audit: Audit, caplog: pytest.LogCaptureFixture
+) -> None:
+    audit.changed(other("alice"), RULES)
+    audit.changed(other("alice", FORWARDED), RULES)
+    assert [line["request"] for line in lines(caplog)] == ["DeleteAclsRequest"]
+
+
+def test_what_was_denied_is_no_change(audit: Audit, caplog: pytest.LogCaptureFixture) -> None:
+    audit.changed(CONTEXT, IncrementalAlterConfigsRequest(resources=(), validate_only=False))
+    assert lines(caplog) == []
+
+
+def test_the_memory_for_principals_is_bounded(audit: Audit, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, LOGGER)
+    for number in range(NAMED_MAX + 10):
+        for _ in range(LINES_PER_SECOND_MAX + 1):
+            audit._write("denied", f"User:{number}")
+    audit.flush()
+    assert lines(caplog)[-1]["who"] == "others"
+    assert lines(caplog)[-1]["counts"] == {"denied": 10}

@@ -484,7 +484,7 @@ def _(scene: Scene) -> None:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 
 
-@safe("the audit file is for its owner only, and its lines are bounded")
+@safe("the audit file is for its owner only, and the lines of a principal are bounded")
 def _(scene: Scene) -> None:
     path = scene.root / "audit.jsonl"
     set_up_audit("ottla.test-audit", str(path))

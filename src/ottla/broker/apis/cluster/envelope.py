@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from types import GeneratorType
 from typing import Any
 
+from ottla.broker.authorization.audit import FORWARDED
 from ottla.broker.authorization.authorizers import guarded
 from ottla.broker.controller_channel import says_not_controller
 from ottla.broker.deferred import Deferred
@@ -108,7 +109,7 @@ def _inner_context(ask: EnvelopeRequest, head: RequestHead, context: RequestCont
     inner = RequestContext(context.node, _Forwarded(context.listener_name, local, host), Listener.CONTROLLER)
     inner.principal = _principal(ask.request_principal)
     # The broker has seen how the client logged in, and refuses by itself what that does not allow.
-    inner.login = "forwarded"
+    inner.login = FORWARDED
     inner.version, inner.client_id, inner.correlation_id = head.version, head.client_id, head.correlation_id
     inner.request_bytes = len(ask.request_data)
     return inner

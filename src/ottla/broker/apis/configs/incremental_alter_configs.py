@@ -50,6 +50,8 @@ def incremental_alter_configs(
     """Answer when the configs hold."""
     loggers = [one for one in ask.resources if one.resource_type == ResourceType.BROKER_LOGGER]
     others = tuple(one for one in ask.resources if one.resource_type != ResourceType.BROKER_LOGGER)
+    # These are not the controller's, which is where other changes are noted.
+    context.node.audit.changed(context, replace(ask, resources=tuple(loggers)))
     answers = tuple(_alter_loggers(one, context.node.node_id, ask.validate_only) for one in loggers)
     if context.listener is Listener.BROKER:
         refused = find_refused(others, context, replaces=False)
