@@ -346,7 +346,9 @@ class Broker:
         from ottla.broker.telemetry.telemetry import Telemetry
 
         config = self.config
-        return Telemetry(self.clock, config.telemetry_max_bytes, config.ottla_telemetry_enable)
+        return Telemetry(
+            self.clock, config.telemetry_max_bytes, config.ottla_telemetry_enable, self.workers.run
+        )
 
     def new_id(self) -> Uuid:
         """Return a random id."""

@@ -7,13 +7,17 @@ What is kept is bounded, because clients name their metrics: so many clients, so
 that has sent nothing for three intervals is forgotten.
 """
 
+import logging
 import re
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
+from ottla.broker.deferred import Deferred
 from ottla.broker.telemetry.otlp import MalformedMetrics, Sample, read_metrics
 from ottla.metadata.configs.client_metrics import ClientMetricsConfig
 from ottla.metadata.configs.errors import ChangeRefused, InvalidConfig
@@ -28,12 +32,16 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
 from ottla.wire.messages.push_telemetry import PushTelemetryRequest
 from ottla.world.clock import Clock
+from ottla.world.workers import Run
 
 CLIENTS_MAX: Final = 1_000
+WAITING_MAX: Final = 32
+"""How many pushes may wait for the worker that reads them."""
 SERIES_OF_A_CLIENT_MAX: Final = 200
 LABEL_LENGTH_MAX: Final = 200
 
 ACCEPTED_CODECS: Final = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)
+_logger: Final = logging.getLogger("ottla.telemetry")
 _DEFAULT_INTERVAL_MS: Final = 300_000
 _ALL_METRICS: Final = "*"
 _EXPIRY_MS_MIN: Final = 60_000
@@ -114,8 +122,12 @@ class Instance:
 class Telemetry:
     """The clients of a node that push, or may."""
 
-    def __init__(self, clock: Clock, max_bytes: int, keeps_metrics: bool) -> None:
+    def __init__(self, clock: Clock, max_bytes: int, keeps_metrics: bool, run: Run) -> None:
+        """`run` lets a worker read what was pushed, because that takes long."""
         self._clock = clock
+        self._run = run
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._is_reading = False
         self._max_bytes = max_bytes
         self._keeps_metrics = keeps_metrics
         self._image: MetadataImage | None = None
@@ -146,19 +158,32 @@ class Telemetry:
             requested_metrics=instance.metrics,
         )
 
-    def push(self, ask: PushTelemetryRequest, identity: ClientIdentity, image: MetadataImage) -> ErrorCode:
+    def push(
+        self, ask: PushTelemetryRequest, identity: ClientIdentity, image: MetadataImage
+    ) -> Deferred[ErrorCode]:
         """Take the metrics of a client."""
+        answer = Deferred[ErrorCode]()
         if ask.client_instance_id in _RESERVED_IDS:
-            return ErrorCode.INVALID_REQUEST
+            answer.resolve(ErrorCode.INVALID_REQUEST)
+            return answer
         self.pushes += 1
         instance = self._instance(ask.client_instance_id, identity, image)
         error = self._find_fault(ask, instance)
         instance.is_terminating = ask.terminating
-        if error is ErrorCode.NONE and ask.metrics and self._keeps_metrics:
-            error = self._take(ask, instance)
-        instance.last_error = error
-        self.refused_pushes += error is not ErrorCode.NONE
-        return error
+
+        def end(error: ErrorCode) -> None:
+            instance.last_error = error
+            self.refused_pushes += error is not ErrorCode.NONE
+            answer.resolve(error)
+
+        if error is not ErrorCode.NONE or not ask.metrics or not self._keeps_metrics:
+            end(error)
+        elif len(self._waiting) >= WAITING_MAX:
+            end(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        else:
+            self._waiting.append(partial(self._take, ask, instance, end))
+            self._take_next()
+        return answer
 
     def _find_fault(self, ask: PushTelemetryRequest, instance: Instance) -> ErrorCode:
         if instance.is_terminating:
@@ -181,15 +206,30 @@ class Telemetry:
             return ErrorCode.TELEMETRY_TOO_LARGE
         return ErrorCode.NONE
 
-    def _take(self, ask: PushTelemetryRequest, instance: Instance) -> ErrorCode:
+    def _take_next(self) -> None:
+        """Let a worker read the next push, one after the other: others need the workers as well."""
+        if self._waiting and not self._is_reading:
+            self._is_reading = True
+            self._waiting.popleft()()
+
+    def _take(self, ask: PushTelemetryRequest, instance: Instance, end: Callable[[ErrorCode], None]) -> None:
         # A small push could become gigabytes: what is unpacked is bounded.
         limits = DecompressionLimits(max(_DECOMPRESSED_BYTES_MIN, _DECOMPRESSED_RATIO * self._max_bytes))
-        try:
-            data = decompress(Codec(ask.compression_type), ask.metrics, limits)
-            instance.take(read_metrics(data))
-        except (MalformedMetrics, RecordsError):
-            return ErrorCode.INVALID_RECORD
-        return ErrorCode.NONE
+        samples: list[Sample] = []
+
+        def read() -> None:
+            samples.extend(read_metrics(decompress(Codec(ask.compression_type), ask.metrics, limits)))
+
+        def taken(error: Exception | None) -> None:
+            self._is_reading = False
+            if error is None:
+                instance.take(samples)
+            elif not isinstance(error, MalformedMetrics | RecordsError):
+                _logger.error("cannot read what a client has pushed", exc_info=error)
+            end(ErrorCode.NONE if error is None else ErrorCode.INVALID_RECORD)
+            self._take_next()
+
+        self._run(read, taken)
 
     # Clients
 

@@ -1,14 +1,23 @@
 """Metrics that clients push: who may push when, what is kept of it, and what bad input does."""
 
 import struct
+from collections.abc import Callable
 
 import pytest
 from tests.support.group_world import ManualClock
 
+from ottla.broker.deferred import Deferred
 from ottla.broker.telemetry.client_metrics import client_metrics
-from ottla.broker.telemetry.otlp import SAMPLES_MAX, MalformedMetrics, read_metrics
+from ottla.broker.telemetry.otlp import (
+    ATTRIBUTES_MAX,
+    FIELDS_MAX,
+    SAMPLES_MAX,
+    MalformedMetrics,
+    read_metrics,
+)
 from ottla.broker.telemetry.telemetry import (
     SERIES_OF_A_CLIENT_MAX,
+    WAITING_MAX,
     ClientIdentity,
     Telemetry,
 )
@@ -65,7 +74,8 @@ class World:
 
     def __init__(self, max_bytes: int = 100_000) -> None:
         self.clock = ManualClock(monotonic_ms=1_000_000)
-        self.telemetry = Telemetry(self.clock, max_bytes, True)
+        self.telemetry = Telemetry(self.clock, max_bytes, True, self.run)
+        self.work: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
         self.image = ALL
 
     def get(self, identity: ClientIdentity = JAVA) -> object:
@@ -81,7 +91,27 @@ class World:
             "metrics": metrics,
             **fields,
         }
+        answer = self.begin_push(**given)
+        while self.work:
+            self.work_once()
+        answers: list[ErrorCode] = []
+        answer.when_done(answers.append)
+        return answers[0]
+
+    def begin_push(self, **given: object) -> Deferred[ErrorCode]:
         return self.telemetry.push(PushTelemetryRequest(**given), JAVA, self.image)  # type: ignore[arg-type]
+
+    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        self.work.append((work, done))
+
+    def work_once(self) -> None:
+        work, done = self.work.pop(0)
+        try:
+            work()
+        except Exception as error:
+            done(error)
+        else:
+            done(None)
 
     def series(self) -> dict[str, float]:
         return {name: value for (name, _), value in self.telemetry.instances[CLIENT].series.items()}
@@ -206,3 +236,45 @@ def test_a_client_that_is_gone_is_forgotten() -> None:
 def test_what_is_no_message_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedMetrics):
         read_metrics(data)
+
+
+def test_many_small_fields_are_not_read_to_the_end() -> None:
+    """A few kilobytes, compressed, are millions of them."""
+    tiny = field(1, b"") * (FIELDS_MAX + 1)
+    for data in (tiny, field(1, tiny), pushed(tiny), pushed(field(5, tiny))):
+        with pytest.raises(MalformedMetrics, match="fields"):
+            read_metrics(data)
+
+
+def test_a_long_name_is_not_copied_for_each_number() -> None:
+    point = bytes([4 << 3 | 1]) + struct.pack("<q", 1) + bytes([5 << 3 | 1]) + struct.pack("<d", 1)
+    samples = read_metrics(pushed(field(1, b"x" * 1_000_000) + field(9, field(1, point) * 500)))
+    assert len(samples) == 1_000
+    assert sum(len(sample.name) for sample in samples) < 2_000_000
+
+
+def test_attributes_are_few() -> None:
+    named = {f"a{number}": "x" for number in range(ATTRIBUTES_MAX + 1)}
+    with pytest.raises(MalformedMetrics, match="attributes"):
+        read_metrics(pushed(metric("sent", 1, **named)))  # type: ignore[arg-type]
+
+
+def test_what_was_pushed_is_read_by_a_worker_one_after_the_other() -> None:
+    world = World()
+    data = pushed(metric("sent", 1))
+    answers: list[ErrorCode] = []
+    for number in range(WAITING_MAX + 2):
+        client = Uuid(number.to_bytes(8) + b"a client")
+        world.telemetry.subscribe(client, JAVA, world.image)
+        world.begin_push(
+            client_instance_id=client,
+            subscription_id=world.telemetry.instances[client].subscription_id,
+            terminating=False,
+            compression_type=0,
+            metrics=data,
+        ).when_done(answers.append)
+    assert (len(world.work), answers) == (1, [ErrorCode.THROTTLING_QUOTA_EXCEEDED])
+    while world.work:
+        world.work_once()
+        assert len(world.work) <= 1
+    assert answers[1:] == [ErrorCode.NONE] * (WAITING_MAX + 1)
