@@ -91,7 +91,7 @@ class Audit:
         self._call_later = call_later
         self._logger = logging.getLogger(LOGGER)
         self._second = 0
-        # How many lines were written, and how many were not, in this second: by who it was and what.
+        # How many lines were written, and how many were not, in this second, for each principal and kind.
         self._written: Counter[tuple[str, str]] = Counter()
         self._left_out: dict[str, Counter[str]] = {}
         self.counts: Counter[str] = Counter()

@@ -62,7 +62,7 @@ class ConnectionRates:
         """Count a connection, and say what is to become of it."""
         limit = self._limits.get(peer_host, self._limits.get(None))
         if limit is not None:
-            rate = self._rate_of(peer_host)
+            rate = self._rate_of(peer_host, now_ms)
             close_after_ms = self._count(rate, limit, now_ms)
             if close_after_ms > 0:
                 # It is turned away, so it does not count.
@@ -76,13 +76,18 @@ class ConnectionRates:
             pause_ms = max(pause_ms, self._count(rate, listener_limit, now_ms))
         return Admission(pause_ms, 0)
 
-    def _rate_of(self, peer_host: str) -> Rate:
+    def _rate_of(self, peer_host: str, now_ms: int) -> Rate:
         rate = self._by_address.get(peer_host)
         if rate is None:
             if len(self._by_address) >= ADDRESSES_MAX:
-                self._by_address.clear()
+                self._forget(now_ms)
             rate = self._by_address[peer_host] = Rate(self._samples_max, self._sample_ms)
         return rate
+
+    def _forget(self, now_ms: int) -> None:
+        """Forget who has not connected lately. If that are too few, forget who came first."""
+        busy = [one for one in self._by_address.items() if not one[1].is_idle(now_ms)]
+        self._by_address = dict(busy[-ADDRESSES_MAX // 2 :])
 
     def _count(self, rate: Rate, limit: float, now_ms: int) -> int:
         rate.record(1, now_ms)

@@ -9,6 +9,7 @@ created and deleted is the controller's.
 Pure: time comes with each call.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 from typing import Final
@@ -28,6 +29,8 @@ class QuotaKind(Enum):
 
 ENTITIES_MAX: Final = 10_000
 """How many users and clients are followed. A peer can choose its client id, so there has to be a bound."""
+ENTITIES_OF_A_USER_MAX: Final = 1_000
+"""How many of them one user has. All further client ids of that user are one: none escapes by a new name."""
 
 
 class _Limited:
@@ -48,7 +51,11 @@ class Quotas:
         self._sample_ms = sample_ms
         self._limits: Mapping[QuotaEntity, Mapping[str, float]] = {}
         self._found: dict[tuple[QuotaKind, str, str], _Limited | None] = {}
-        self._rates: dict[tuple[QuotaKind, str, str], Rate] = {}
+        # Each with the user for whom it began.
+        self._rates: dict[tuple[QuotaKind, str, str], tuple[Rate, str]] = {}
+        self._counts: Counter[str] = Counter()
+        self._others: dict[tuple[QuotaKind, str], Rate] = {}
+        self._now_ms = self._forgot_ms = 0
         # What most brokers look at, and nothing else: no quota of the kind is set at all.
         self.limits_produce = False
         self.limits_fetch = False
@@ -67,6 +74,7 @@ class Quotas:
 
     def record(self, kind: QuotaKind, user: str, client_id: str, amount: float, now_ms: int) -> int:
         """Count what a client used. Return for how many milliseconds it has to wait."""
+        self._now_ms = now_ms
         limited = self._find(kind, user, client_id)
         if limited is None:
             return 0
@@ -100,13 +108,39 @@ class Quotas:
         if key in self._found:
             return self._found[key]
         if len(self._found) >= ENTITIES_MAX:
+            # It can all be found again. What was counted must not be lost.
             self._found.clear()
-            self._rates.clear()
         found = None
         limited = find_limit(self._limits, kind.value, user, client_id)
         if limited is not None:
             limit, shared_by = limited
-            rate = self._rates.setdefault((kind, *shared_by), Rate(self._samples_max, self._sample_ms))
-            found = _Limited(limit, rate)
+            found = _Limited(limit, self._rate(kind, user, shared_by))
         self._found[key] = found
         return found
+
+    def _rate(self, kind: QuotaKind, user: str, shared_by: tuple[str, str]) -> Rate:
+        """Return what was counted for those who share a limit. `user` is one of them."""
+        key = (kind, *shared_by)
+        if key in self._rates:
+            return self._rates[key][0]
+        if self._is_full(user):
+            self._forget_idle()
+        rate = Rate(self._samples_max, self._sample_ms)
+        if self._is_full(user):
+            return self._others.setdefault((kind, user), rate)
+        self._rates[key] = rate, user
+        self._counts[user] += 1
+        return rate
+
+    def _is_full(self, user: str) -> bool:
+        return self._counts[user] >= ENTITIES_OF_A_USER_MAX or len(self._rates) >= ENTITIES_MAX
+
+    def _forget_idle(self) -> None:
+        """Forget those for whom nothing was counted lately, and no more often than in each sample."""
+        if self._now_ms - self._forgot_ms < self._sample_ms:
+            return
+        self._forgot_ms = self._now_ms
+        self._rates = {key: one for key, one in self._rates.items() if not one[0].is_idle(self._now_ms)}
+        self._others = {key: one for key, one in self._others.items() if not one.is_idle(self._now_ms)}
+        self._counts = Counter(user for _, user in self._rates.values())
+        self._found.clear()

@@ -34,6 +34,11 @@ class Rate:
         self._drop_old(now_ms)
         return self.total * 1000 / self.window_ms(now_ms)
 
+    def is_idle(self, now_ms: int) -> bool:
+        """Say whether nothing counts any more, so that a new rate would say the same."""
+        self._drop_old(now_ms)
+        return not self._samples
+
     def window_ms(self, now_ms: int) -> int:
         """Return the time over which the rate is taken."""
         shortest_ms = (self._samples_max - 1) * self._sample_ms or self._sample_ms

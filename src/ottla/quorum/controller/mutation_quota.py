@@ -11,6 +11,7 @@ The controller charges, for its own clients and for those whose requests are for
 Pure: time comes with each call.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -23,18 +24,26 @@ MUTATION_RATE: Final = "controller_mutation_rate"
 
 BUCKETS_MAX: Final = 10_000
 """How many users and clients are followed. A peer can choose its client id, so there has to be a bound."""
+BUCKETS_OF_A_USER_MAX: Final = 1_000
+"""How many of them one user has. All further client ids of that user are one: none escapes by a new name."""
+_FORGET_EVERY_MS: Final = 1_000
 
 
 class TokenBucket:
     """Tokens that come at a rate, up to a bound. More may be taken than there are."""
 
-    __slots__ = ("_tokens", "_updated_ms", "_window_s")
+    __slots__ = ("_full_ms", "_tokens", "_updated_ms", "_window_s")
 
     def __init__(self, window_s: int) -> None:
         """A full bucket has what comes in `window_s` seconds."""
         self._window_s = window_s
         self._tokens = float("inf")
         self._updated_ms = 0
+        self._full_ms = 0.0
+
+    def is_full(self, now_ms: int) -> bool:
+        """Say whether all that was taken has come again, so that a new bucket would say the same."""
+        return now_ms >= self._full_ms
 
     def refill(self, rate: float, now_ms: int) -> float:
         """Add what has come since, and return how much there is."""
@@ -47,6 +56,8 @@ class TokenBucket:
         """Take tokens out, and return how many are left. May be less than nothing."""
         self.refill(rate, now_ms)
         self._tokens -= amount
+        missing = self._window_s * rate - self._tokens
+        self._full_ms = now_ms + missing / rate * 1000 if rate > 0 else float("inf")
         return self._tokens
 
 
@@ -88,7 +99,11 @@ class MutationQuotas:
     """The buckets of all clients that there is a quota for. They outlive the loss of the leadership."""
 
     def __init__(self) -> None:
-        self._buckets: dict[tuple[str, str], TokenBucket] = {}
+        # Each with the user for whom it began.
+        self._buckets: dict[tuple[str, str], tuple[TokenBucket, str]] = {}
+        self._counts: Counter[str] = Counter()
+        self._others: dict[str, TokenBucket] = {}
+        self._forgot_ms = 0
 
     def charge(
         self,
@@ -102,7 +117,30 @@ class MutationQuotas:
         limit = find_limit(limits, MUTATION_RATE, caller.user, caller.client_id)
         if limit is None:
             return None
-        if len(self._buckets) >= BUCKETS_MAX:
-            self._buckets.clear()
-        bucket = self._buckets.setdefault(limit.shared_by, TokenBucket(window_s))
+        bucket = self._bucket(caller.user, limit.shared_by, window_s, now_ms)
         return MutationCharge(bucket, limit.value, caller.version >= strict_from, now_ms)
+
+    def _bucket(self, user: str, shared_by: tuple[str, str], window_s: int, now_ms: int) -> TokenBucket:
+        known = self._buckets.get(shared_by)
+        if known is not None:
+            return known[0]
+        if self._has_too_many(user):
+            self._forget_full(now_ms)
+        bucket = TokenBucket(window_s)
+        if self._has_too_many(user):
+            return self._others.setdefault(user, bucket)
+        self._buckets[shared_by] = bucket, user
+        self._counts[user] += 1
+        return bucket
+
+    def _has_too_many(self, user: str) -> bool:
+        return self._counts[user] >= BUCKETS_OF_A_USER_MAX or len(self._buckets) >= BUCKETS_MAX
+
+    def _forget_full(self, now_ms: int) -> None:
+        """Forget what would be the same if it began anew, and look for it once a second at most."""
+        if now_ms - self._forgot_ms < _FORGET_EVERY_MS:
+            return
+        self._forgot_ms = now_ms
+        self._buckets = {key: one for key, one in self._buckets.items() if not one[0].is_full(now_ms)}
+        self._others = {user: one for user, one in self._others.items() if not one.is_full(now_ms)}
+        self._counts = Counter(user for _, user in self._buckets.values())

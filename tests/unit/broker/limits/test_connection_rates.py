@@ -1,6 +1,6 @@
 """Connections that come too fast: who waits, and who is turned away."""
 
-from ottla.broker.limits.connection_rates import KEY, UNLIMITED, ConnectionRates
+from ottla.broker.limits.connection_rates import ADDRESSES_MAX, KEY, UNLIMITED, ConnectionRates
 from ottla.runtime.connections.listener import Admission
 
 AT_ONCE = Admission(0, 0)
@@ -74,3 +74,14 @@ def test_an_address_counts_however_it_is_written() -> None:
 
 def test_a_rate_of_nothing_lets_everybody_wait() -> None:
     assert rates(0).admit("L", "a", 0) == Admission(1000, 0)
+
+
+def test_many_addresses_do_not_free_one_that_still_connects() -> None:
+    limited = rates(default=1)
+    for number in range(ADDRESSES_MAX - 1):
+        limited.admit("L", f"early-{number}", 0)
+    for _ in range(10):
+        limited.admit("L", "busy", 12_000)
+    for number in range(ADDRESSES_MAX // 4):
+        limited.admit("L", f"late-{number}", 12_000)
+    assert limited.admit("L", "busy", 12_000) == Admission(0, 1000)

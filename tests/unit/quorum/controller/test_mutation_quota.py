@@ -5,6 +5,7 @@ import pytest
 from ottla.metadata.image import QuotaEntity
 from ottla.quorum.controller.decision import Caller, Refusal
 from ottla.quorum.controller.mutation_quota import (
+    BUCKETS_MAX,
     MUTATION_RATE,
     MutationCharge,
     MutationQuotas,
@@ -92,3 +93,27 @@ def test_a_version_that_does_not_know_the_error_is_not_refused() -> None:
 
 def test_a_client_without_a_quota_is_not_charged() -> None:
     assert charge_for(MutationQuotas(), (("user", "other"),), "c") is None
+
+
+OF_CLIENTS: dict[QuotaEntity, dict[str, float]] = {
+    (("client-id", None), ("user", None)): {MUTATION_RATE: 1.0}
+}
+
+
+def waits(quotas: MutationQuotas, user: str, client_id: str, partitions: int, now_ms: int) -> int:
+    caller = Caller(Principal("User", user), client_id, "10.0.0.1", 6)
+    charge = quotas.charge(OF_CLIENTS, caller, 9, 1, now_ms)
+    assert charge is not None
+    charge(partitions)
+    return charge.throttle_ms(now_ms)
+
+
+def test_whoever_has_many_client_ids_frees_nobody_and_does_not_escape() -> None:
+    quotas = MutationQuotas()
+    before = waits(quotas, "alice", "app", 100, 1_000)
+    flood = [waits(quotas, "mallory", f"id-{number}", 1, 1_000) for number in range(2 * BUCKETS_MAX)]
+    assert waits(quotas, "alice", "app", 0, 1_000) == before > 90_000
+    assert flood[0] == 0 < flood[-1]
+    later_ms = 3_600_000
+    assert waits(quotas, "mallory", "id-1", 1, later_ms) == 0
+    assert waits(quotas, "alice", "app", 0, 60_000) > 0
