@@ -7,6 +7,7 @@ import click
 
 from ottla.cli.failure import Failure
 from ottla.cli.log_options import log_options
+from ottla.cli.output import say
 from ottla.cli.profiles import DEFAULT_BOOTSTRAP, cluster_options, parse_assignments
 from ottla.cli.satellites import http_options, http_settings, missing_extra
 
@@ -55,7 +56,7 @@ def connect(
         properties = {"bootstrap.servers": DEFAULT_BOOTSTRAP, **given, **_without_bootstrap(properties)}
     merged = {**given, **properties, **parse_assignments(assignments, "--set")}
     try:
-        run_worker(WorkerOptions(merged, http), lambda url: click.echo(f"ready {url}"))
+        run_worker(WorkerOptions(merged, http), lambda url: say(f"ready {url}"))
     except WorkerFailure as error:
         raise Failure(str(error)) from error
 

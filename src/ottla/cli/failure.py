@@ -7,3 +7,9 @@ class Failure(click.ClickException):
     """Something did not work."""
 
     exit_code = 1
+
+    def format_message(self) -> str:
+        """Return the sentence. Names in it may be a stranger's."""
+        from ottla.model.shown import harmless
+
+        return harmless(self.message)

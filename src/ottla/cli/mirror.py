@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.cluster import run_client, with_admin
 from ottla.cli.failure import Failure
-from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
+from ottla.cli.output import confirm, json_option, say, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ async def _run_all(mirrors: "list[Mirroring]", metrics_port: int | None) -> None
         nonlocal left
         left -= 1
         if left == 0:
-            click.echo("ready")
+            say("ready")
 
     tasks = [asyncio.create_task(one.run(stop, begun)) for one in mirrors]
     if metrics_port is not None:
@@ -193,7 +193,7 @@ async def _serve_metrics(mirrors: "list[Mirroring]", port: int, stop: "asyncio.E
 
     settings = HttpSettings(port=port)
     with listening(settings) as listener:
-        click.echo(f"metrics http://127.0.0.1:{listener.getsockname()[1]}/metrics")
+        say(f"metrics http://127.0.0.1:{listener.getsockname()[1]}/metrics")
         await serve(app, listener, settings, stop)
 
 
@@ -217,7 +217,7 @@ def status(properties: dict[str, str], as_json: bool) -> None:
         rows = [dataclasses.asdict(copy) for copy in copies]
         show_one({"links": statuses, "copies": rows, "lag": _lag(copies)}, as_json)
     elif not sources:
-        click.echo("there are no mirrors")
+        say("there are no mirrors")
     else:
         for source in sources:
             _show_link(source, links.get(source), [copy for copy in copies if copy.source == source])
@@ -242,7 +242,7 @@ def _show_link(source: str, link: dict[str, Any] | None, copies: "list[Copy]") -
         f"unknown for {unknown} of {len(copies)} partitions, {lag} in all others" if unknown else lag
     )
     show_one(facts, False)
-    click.echo()
+    say()
     columns = ("topic", "partition", "copied_to", "source_end", "lag", "error")
     rows = [{name: getattr(copy, name) for name in columns} for copy in copies]
     show_rows(
@@ -345,7 +345,7 @@ def failover(
         )
     else:
         missing = "it is not known what they lack"
-    click.echo(
+    say(
         f"{len(rows)} partitions are writable; {missing}"
         + f"; what {unknown} partitions lack is not known" * (0 < unknown < len(lost))
     )

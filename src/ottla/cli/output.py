@@ -62,32 +62,40 @@ class Tally:
         self._stream.flush()
 
 
+def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print text. Names in it may be a stranger's, so nothing in it moves the cursor or the like."""
+    # Only what is printed needs it: help comes without.
+    from ottla.model.shown import harmless
+
+    click.echo(harmless(text), err=err, nl=nl)
+
+
 def show_rows(rows: Sequence[Row], as_json: bool, nothing: str) -> None:
     """Print rows, or the sentence `nothing` to people when there are none."""
     if as_json:
-        click.echo(_json(list(rows), indent=2))
+        say(_json(list(rows), indent=2))
     elif not rows:
-        click.echo(nothing, err=True)
+        say(nothing, err=True)
     else:
-        click.echo(format_table(rows))
+        say(format_table(rows))
 
 
 def show_one(facts: Row, as_json: bool) -> None:
     """Print one thing: a fact a line."""
     if as_json:
-        click.echo(_json(facts, indent=2))
+        say(_json(facts, indent=2))
         return
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
-        click.echo(f"{name.replace('_', ' ') + ':':<{width}}{_text(value)}")
+        say(f"{name.replace('_', ' ') + ':':<{width}}{_text(value)}")
 
 
 def show_done(sentence: str, as_json: bool, **facts: Any) -> None:
     """Print what was done: a sentence to people, facts to programs."""
     if as_json:
-        click.echo(_json(facts))
+        say(_json(facts))
     else:
-        click.echo(sentence)
+        say(sentence)
 
 
 def confirm(question: str, yes: bool) -> None:
@@ -99,7 +107,7 @@ def confirm(question: str, yes: bool) -> None:
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        click.echo(err=True)
+        say(err=True)
         raise Failure(
             "nothing was done, because the question was not answered; add --yes to skip it"
         ) from None
@@ -133,6 +141,8 @@ def _json(value: Any, indent: int | None = None) -> str:
 
 
 def _text(value: Any) -> str:
+    from ottla.model.shown import one_line
+
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -140,5 +150,5 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.1f}"
     if isinstance(value, list | tuple):
-        return ",".join(map(str, value)) or "-"
-    return str(value)
+        return one_line(",".join(map(str, value))) or "-"
+    return one_line(str(value))

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from ottla.cli.cluster import with_admin
 from ottla.cli.failure import Failure
-from ottla.cli.output import json_option, show_done, show_one, show_rows
+from ottla.cli.output import json_option, say, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options, parse_assignments
 
 if TYPE_CHECKING:
@@ -109,14 +109,14 @@ def run(
                 ends_process=True,
             ),
             should_stop=lambda: bool(stopping),
-            tell=lambda line: click.echo(line, err=True),
+            tell=lambda line: say(line, err=True),
         )
     except (InvalidPipeline, InvalidDirectory, MissingPiece) as error:
         raise Failure(str(error)) from error
     finally:
         end_java()
     for status in statuses:
-        click.echo(f"{status.name}: {status.state} after {status.rows:,} rows", err=True)
+        say(f"{status.name}: {status.state} after {status.rows:,} rows", err=True)
     failed = [f"{status.name}: {status.last_error}" for status in statuses if status.state == FAILED]
     if failed:
         raise Failure("given up after several attempts: " + "; ".join(failed))
@@ -224,7 +224,7 @@ def _with_lags(found: "list[QueryStatus]", properties: dict[str, str]) -> "list[
         for link in links.values():
             link.close()
     for reason in silent.values():
-        click.echo(f"the lag is unknown: {reason}", err=True)
+        say(f"the lag is unknown: {reason}", err=True)
     return [replace(item, lag=lags.get(item.name)) for item in found]
 
 

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any, Final
 
+from ottla.model.shown import one_line
+
 
 class Strength(IntEnum):
     """How sure a cause is."""
@@ -144,7 +146,8 @@ def render(answer: Answer) -> str:
         first_ms, last_ms = answer.journal_ms
         lines.append(f"the journal covers {time_text(first_ms)} to {time_text(last_ms)}")
     lines += [f"not known: {text}" for text in answer.missing]
-    return "\n".join(lines)
+    # A name with the end of a line in it must not look like a line of this answer.
+    return "\n".join(map(one_line, lines))
 
 
 def _evidence_lines(cause: Cause) -> Sequence[str]:

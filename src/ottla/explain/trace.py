@@ -26,6 +26,7 @@ from ottla.explain.places import SegmentPlace, find_place
 from ottla.explain.steps import Step
 from ottla.model.ids import TopicPartition
 from ottla.model.ledger_groups import is_ledger
+from ottla.model.shown import one_line
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 
@@ -100,7 +101,7 @@ class Story:
             first_ms, last_ms = self.journal_ms
             lines.append(f"the journal covers {time_text(first_ms)} to {time_text(last_ms)}")
         lines += [f"not known: {text}" for text in self.missing]
-        return "\n".join(lines)
+        return "\n".join(map(one_line, lines))
 
 
 async def find_record(access: Access, where: TopicPartition, offset: int) -> RecordFacts:

@@ -11,7 +11,7 @@ from ottla.cli.cluster import failed_items, with_admin
 from ottla.cli.explain.running import with_access
 from ottla.cli.failure import Failure
 from ottla.cli.numbers import PAUSE_S
-from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
+from ottla.cli.output import confirm, json_option, say, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
@@ -128,12 +128,12 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
         show_one({**facts, "members": members, "partitions": rows}, as_json)
         return
     show_one({**facts, "members": len(members)}, as_json)
-    click.echo()
+    say()
     if facts["looks"] == _LEDGER:
-        click.echo("the ledger of a pipeline: its offsets count the batches that were delivered\n")
+        say("the ledger of a pipeline: its offsets count the batches that were delivered\n")
     show_rows(rows, as_json, "it has no members and no committed offsets")
     if members:
-        click.echo()
+        say()
         show_rows(members, as_json, "")
 
 

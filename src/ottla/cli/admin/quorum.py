@@ -8,7 +8,7 @@ import click
 
 from ottla.cli.cluster import with_admin
 from ottla.cli.failure import Failure
-from ottla.cli.output import confirm, json_option, show_done, show_rows
+from ottla.cli.output import confirm, json_option, say, show_done, show_rows
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def status(properties: dict[str, str], as_json: bool) -> None:
             }
         )
     if not as_json:
-        click.echo(
-            f"leader {found.leader}, epoch {found.leader_epoch}, high watermark {found.high_watermark}"
-        )
+        say(f"leader {found.leader}, epoch {found.leader_epoch}, high watermark {found.high_watermark}")
     show_rows(rows, as_json, "the quorum has no voters")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import click
 
 from ottla.cli.numbers import OFFSET, SHIFT
-from ottla.cli.output import show_rows
+from ottla.cli.output import say, show_rows
 from ottla.cli.times import parse_time_ms
 
 if TYPE_CHECKING:
@@ -101,6 +101,6 @@ def show_plan(rows: list[dict[str, Any]], as_json: bool, execute: bool, done: st
     """Show a plan, and what was done with it."""
     show_rows(rows, as_json, "")
     if not execute:
-        click.echo("this is only a plan; add --execute to apply it", err=True)
+        say("this is only a plan; add --execute to apply it", err=True)
     elif not as_json:
-        click.echo(done)
+        say(done)

@@ -8,7 +8,7 @@ from ottla.cli.admin.resets import Target, plan_rows, reset_options, show_plan
 from ottla.cli.cluster import failed_items, run_client, with_admin
 from ottla.cli.failure import Failure
 from ottla.cli.numbers import COUNT
-from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
+from ottla.cli.output import confirm, json_option, say, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ def describe(properties: dict[str, str], as_json: bool, name: str) -> None:
         show_one({**facts, "members": members, "partitions": rows}, as_json)
         return
     show_one({**facts, "members": len(members)}, as_json)
-    click.echo()
+    say()
     show_rows(rows, as_json, "it has not begun to read any topic")
     if members:
-        click.echo()
+        say()
         show_rows(members, as_json, "")
 
 
@@ -187,7 +187,7 @@ def consume(
     records = _work_on(properties, name, topics, count_max, follow, kind)
     count = run_client(lambda: print_all(records, printer, None, flushes=True))
     if not count and not as_json:
-        click.echo(f"no records: share group {name} has nothing left to deliver", err=True)
+        say(f"no records: share group {name} has nothing left to deliver", err=True)
 
 
 async def _work_on(

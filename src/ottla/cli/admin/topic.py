@@ -6,7 +6,7 @@ import click
 
 from ottla.cli.cluster import failed_items, with_admin
 from ottla.cli.numbers import PARTITIONS, REPLICAS
-from ottla.cli.output import confirm, json_option, show_done, show_one, show_rows
+from ottla.cli.output import confirm, json_option, say, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options, parse_assignments
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def describe(properties: dict[str, str], as_json: bool, name: str) -> None:
         show_one({**facts, "configs": configs, "partitions": partitions}, as_json)
         return
     show_one({**facts, "configs": [f"{key}={value}" for key, value in sorted(configs.items())]}, as_json)
-    click.echo()
+    say()
     show_rows(partitions, as_json, "it has no partitions")
 
 

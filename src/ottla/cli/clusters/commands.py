@@ -10,7 +10,7 @@ from ottla.cli.cluster import failed_items, with_admin
 from ottla.cli.clusters.token import token
 from ottla.cli.failure import Failure
 from ottla.cli.numbers import COUNT, PARTITION
-from ottla.cli.output import confirm, format_table, json_option, show_done, show_one, show_rows
+from ottla.cli.output import confirm, format_table, json_option, say, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def describe(properties: dict[str, str], as_json: bool, problems: bool) -> None:
         show_one({**facts, "nodes": rows}, as_json)
         return
     show_one(facts, as_json)
-    click.echo()
-    click.echo(format_table(rows))
+    say()
+    say(format_table(rows))
 
 
 def _node_rows(found: "Survey") -> list[dict[str, Any]]:
@@ -448,7 +448,7 @@ def _show_plan(found: "Survey", moves: "Sequence[Move]", nothing: str, as_json: 
         show_one({"version": 1, "partitions": _plan_rows(moves)}, as_json)
         return
     if not moves:
-        click.echo(nothing)
+        say(nothing)
         return
     rows = [
         {
@@ -460,14 +460,14 @@ def _show_plan(found: "Survey", moves: "Sequence[Move]", nothing: str, as_json: 
         }
         for move in moves
     ]
-    click.echo(format_table(rows))
-    click.echo()
+    say(format_table(rows))
+    say()
     node_ids = [broker.node_id for broker in found.brokers]
     after = {move.where: move.after for move in moves}
     before = found.placed()
     now = shares(before, node_ids)
     then = shares([one._replace(replicas=after.get(one.where, one.replicas)) for one in before], node_ids)
-    click.echo(
+    say(
         format_table(
             [
                 {

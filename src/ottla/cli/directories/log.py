@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from ottla.cli.failure import Failure
-from ottla.cli.output import json_option, show_rows
+from ottla.cli.output import json_option, say, show_rows
 
 
 @click.group()
@@ -35,12 +35,12 @@ def dump(paths: tuple[Path, ...], as_json: bool, with_records: bool) -> None:
             if not is_known(file):
                 raise Failure(f"{file} is not a log file of Ottla or Apache Kafka")
             if not as_json:
-                click.echo(f"{file}:")
+                say(f"{file}:")
             for item in dump_file(file, with_records=with_records):
                 if as_json:
-                    click.echo(json.dumps({"file": str(file), **item.facts}, default=str))
+                    say(json.dumps({"file": str(file), **item.facts}, default=str))
                 else:
-                    click.echo(f"  {item.words}")
+                    say(f"  {item.words}")
 
 
 @log.command()
@@ -109,7 +109,7 @@ def salvage(paths: tuple[Path, ...], with_damaged: bool) -> None:
     if salvaged.doubtful_records:
         told = "printed as well" if with_damaged else "--damaged prints them as well"
         rest = f"; {salvaged.doubtful_records} more are in batches with wrong checksums: {told}"
-    click.echo(
+    say(
         f"{salvaged.records} sound records, {salvaged.unreadable_bytes} damaged bytes in "
         f"{len(files)} files{rest}",
         err=True,

@@ -7,7 +7,7 @@ import click
 
 from ottla.cli.directories.formatting import format_options, read_format_options
 from ottla.cli.failure import Failure
-from ottla.cli.output import confirm, json_option, progress, show_one, show_rows
+from ottla.cli.output import confirm, json_option, progress, say, show_one, show_rows
 from ottla.cli.settings import load_settings, settings_options
 
 
@@ -41,7 +41,7 @@ def format_storage(
     except FormatFailure as error:
         raise Failure(str(error)) from error
     for directory in formatted.directories:
-        click.echo(f"formatted {directory} for cluster {formatted.cluster_id}")
+        say(f"formatted {directory} for cluster {formatted.cluster_id}")
 
 
 @storage.command("random-id")
@@ -51,7 +51,7 @@ def print_random_id() -> None:
 
     from ottla.quorum.random_id import random_id
 
-    click.echo(str(random_id(random.SystemRandom())))
+    say(str(random_id(random.SystemRandom())))
 
 
 @storage.command()
@@ -121,12 +121,12 @@ def repair(
     try:
         found = find_damage(loaded.configs)
         if not found:
-            click.echo("the metadata is not damaged: nothing to repair")
+            say("the metadata is not damaged: nothing to repair")
             return
         for what in found:
-            click.echo(what, err=True)
+            say(what, err=True)
         confirm("Repair it and keep a copy of each changed file?", yes)
         for what in repair_metadata(loaded.configs):
-            click.echo(what)
+            say(what)
     except RepairFailure as error:
         raise Failure(str(error)) from error

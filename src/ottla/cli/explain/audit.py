@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.explain.running import with_access
-from ottla.cli.output import json_option, show_one, show_rows
+from ottla.cli.output import json_option, say, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
@@ -41,4 +41,4 @@ def audit(group: str, properties: dict[str, str], as_json: bool) -> None:
         show_one({"group": group, "end_to_end": weakest(hops), "hops": rows}, as_json)
         return
     show_rows(rows, as_json, f"group {group} has read nothing yet")
-    click.echo(f"\nend to end: {weakest(hops)}")
+    say(f"\nend to end: {weakest(hops)}")

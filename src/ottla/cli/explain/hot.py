@@ -7,7 +7,7 @@ import click
 
 from ottla.cli.explain.running import with_access
 from ottla.cli.numbers import RECORDS
-from ottla.cli.output import Row, json_option, show_one, show_rows
+from ottla.cli.output import Row, json_option, say, show_one, show_rows
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def hot(topic: str, properties: dict[str, str], as_json: bool, count: int) -> No
     show_one({**facts, "busiest_partition": f"{heat.busiest_share:.0%} of the records"}, as_json)
     tables: tuple[Sequence[Row], ...] = (partitions, keys, forecasts)
     for rows in tables:
-        click.echo()
+        say()
         show_rows(_shares(rows), as_json, "no record has a key")
 
 

@@ -7,7 +7,7 @@ import click
 
 from ottla.cli.failure import Failure
 from ottla.cli.numbers import OFFSET
-from ottla.cli.output import json_option, show_one, show_rows
+from ottla.cli.output import json_option, say, show_one, show_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,7 +70,7 @@ def _play_all(
 ) -> None:
     for item in chosen:
         if not as_json:
-            click.echo(f"{item.name}: {item.story}")
+            say(f"{item.name}: {item.story}")
         outcome = play(item)
         if outcome.answer is None:
             raise Failure(f"{item.name} could not be played: {outcome.trouble}")
@@ -79,4 +79,4 @@ def _play_all(
         else:
             from ottla.explain.answer import render
 
-            click.echo(f"$ ottla why {item.question} ...\n{render(outcome.answer)}\n")
+            say(f"$ ottla why {item.question} ...\n{render(outcome.answer)}\n")

@@ -8,7 +8,7 @@ import click
 
 from ottla.cli.explain.running import FOUND, with_access
 from ottla.cli.numbers import COUNT, PAUSE_S
-from ottla.cli.output import json_option, show_rows
+from ottla.cli.output import json_option, say, show_rows
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def lag(
             from ottla.explain.lag.exporting import LagMetrics
 
             served = LagMetrics(bounds)
-            click.echo(f"metrics: http://127.0.0.1:{served.serve(metrics_port)}/metrics", err=True)
+            say(f"metrics: http://127.0.0.1:{served.serve(metrics_port)}/metrics", err=True)
         while True:
             await asyncio.sleep(over_s)
             after = await look(access, groups)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from ottla.cli.cluster import PATIENCE, run_client
-from ottla.cli.output import show_one
+from ottla.cli.output import say, show_one
 
 if TYPE_CHECKING:
     from ottla.explain.access import Access
@@ -37,6 +37,6 @@ def show_answer(answer: "Answer", as_json: bool) -> None:
     else:
         from ottla.explain.answer import render
 
-        click.echo(render(answer))
+        say(render(answer))
     if answer.exit_code:
         raise click.exceptions.Exit(answer.exit_code)

@@ -7,7 +7,7 @@ import click
 
 from ottla.cli.explain.running import with_access
 from ottla.cli.failure import Failure
-from ottla.cli.output import json_option, show_one
+from ottla.cli.output import json_option, say, show_one
 from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def trace(
     if as_json:
         show_one(story.as_json(), as_json)
     else:
-        click.echo(story.render())
+        say(story.render())
 
 
 def _address(text: str) -> tuple[str, int | None, int | None]:

@@ -12,6 +12,7 @@ import click
 from ottla.cli.directories.formatting import format_options, read_format_options
 from ottla.cli.failure import Failure
 from ottla.cli.log_options import log_options
+from ottla.cli.output import say
 from ottla.cli.profiles import DEFAULT_BOOTSTRAP, parse_assignments
 from ottla.cli.settings import DEFAULT_DATA_DIRECTORY, load_settings, settings_options
 
@@ -145,7 +146,7 @@ def up(
             files.write_client_files(address)
         _tell_ready(address, hints)
         if files is not None and files.is_new:
-            click.echo(secure_files.HINTS.format(address=address, directory=files.directory), err=True)
+            say(secure_files.HINTS.format(address=address, directory=files.directory), err=True)
         if with_registry:
             satellites.append(start_satellite("registry", "--bootstrap", address))
         if with_connect:
@@ -258,7 +259,7 @@ def _run_cluster(
     except OSError as error:
         raise Failure(f"cannot write to {directory}: {error.strerror}") from error
     controllers = [f"{host}:{node.controller_port}" for node in nodes if node.controller_port is not None]
-    click.echo(f"starting {count} nodes; controllers listen on {', '.join(controllers)}", err=True)
+    say(f"starting {count} nodes; controllers listen on {', '.join(controllers)}", err=True)
     addresses = ",".join(f"{host}:{node.port}" for node in nodes)
 
     def ready() -> None:
@@ -266,7 +267,7 @@ def _run_cluster(
             files.write_client_files(addresses)
         _tell_ready(addresses, hints)
         if files is not None and files.is_new:
-            click.echo(secure.HINTS.format(address=addresses, directory=files.directory), err=True)
+            say(secure.HINTS.format(address=addresses, directory=files.directory), err=True)
 
     run_nodes(nodes, cluster_id, options, NodeOutput(*output), ready)
 
@@ -321,7 +322,7 @@ def next_step(error: BaseException) -> str:
 
 
 def _tell_ready(address: str, hints: bool) -> None:
-    click.echo(f"ready {address}")
+    say(f"ready {address}")
     if hints:
         where = "" if address == DEFAULT_BOOTSTRAP else f" --bootstrap {address}"
-        click.echo(_HINTS.format(command=Path(sys.argv[0]), address=address, where=where), err=True)
+        say(_HINTS.format(command=Path(sys.argv[0]), address=address, where=where), err=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ottla.cli import output
 from ottla.cli.cluster import run_client
 from ottla.cli.numbers import COUNT, OFFSET, PARTITION
 from ottla.cli.places import Kind, Place, parse_range
@@ -181,10 +182,13 @@ async def print_all(
 ) -> int:
     """Print records, and return how many there were."""
     out = sys.stdout.buffer
+    is_terminal = sys.stdout.isatty()
     count = 0
     try:
         async for record in records:
-            out.write(printer(record))
+            printed = printer(record)
+            # A program gets the bytes as they are. A terminal would obey what is in them.
+            out.write(_shown(printed) if is_terminal else printed)
             if flushes:
                 out.flush()
             count += 1
@@ -194,6 +198,12 @@ async def print_all(
         await records.aclose()
         out.flush()
     return count
+
+
+def _shown(printed: bytes) -> bytes:
+    from ottla.model.shown import harmless
+
+    return harmless(printed.decode(errors="backslashreplace")).encode()
 
 
 async def _read(
@@ -314,7 +324,7 @@ def _nothing_there(wish: "Wish", group: str | None) -> str:
 
 
 def _say(sentence: str) -> None:
-    click.echo(sentence, err=True)
+    output.say(sentence, err=True)
 
 
 def _silent(_sentence: str) -> None:
@@ -325,5 +335,5 @@ def _explain(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> N
     if wanted:
         from ottla.cli.records import templates
 
-        click.echo(templates.__doc__)
+        output.say(templates.__doc__ or "")
         ctx.exit()

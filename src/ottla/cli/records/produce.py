@@ -14,7 +14,7 @@ import click
 from ottla.cli.cluster import run_client
 from ottla.cli.failure import Failure
 from ottla.cli.numbers import INT32_MAX, INT64_MAX, PARTITION
-from ottla.cli.output import Tally, json_option, show_done
+from ottla.cli.output import Tally, json_option, say, show_done
 from ottla.cli.profiles import cluster_options
 from ottla.cli.records.json_records import ENCODINGS, PLAIN, decode_bytes, told, told_header
 from ottla.cli.records.templates import unescape
@@ -223,7 +223,7 @@ async def _read_aside(records: Iterator[Given]) -> AsyncIterator[Given]:
 
 def _stdin() -> IO[bytes]:
     if sys.stdin.isatty():
-        click.echo("type one record per line; Ctrl-D ends the input", err=True)
+        say("type one record per line; Ctrl-D ends the input", err=True)
     if sys.stdin is not sys.__stdin__:
         return sys.stdin.buffer
     # Python closes its own stdin when it ends, and crashes if the thread that reads still waits in it.

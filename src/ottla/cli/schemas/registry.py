@@ -6,6 +6,7 @@ import click
 
 from ottla.cli.failure import Failure
 from ottla.cli.log_options import log_options
+from ottla.cli.output import say
 from ottla.cli.profiles import cluster_options
 from ottla.cli.satellites import http_options, http_settings, missing_extra
 
@@ -52,6 +53,6 @@ def registry(
         RegistrySettings(topic=topic, group_id=group_id, is_eligible=not never_write),
     )
     try:
-        run_registry(options, lambda url: click.echo(f"ready {url}"))
+        run_registry(options, lambda url: say(f"ready {url}"))
     except RegistryFailure as error:
         raise Failure(str(error)) from error

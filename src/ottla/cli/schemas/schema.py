@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from ottla.cli.failure import Failure
-from ottla.cli.output import confirm, json_option, show_done, show_rows
+from ottla.cli.output import confirm, json_option, say, show_done, show_rows
 from ottla.cli.schemas.options import registry_options, with_registry
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def diff(url: str, user: str | None, subject: str, older: int | None, newer: int
         )
 
     for line in with_registry(url, user, work):
-        click.echo(line)
+        say(line)
 
 
 @schema.command()

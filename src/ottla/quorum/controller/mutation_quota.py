@@ -137,7 +137,7 @@ class MutationQuotas:
         return self._counts[user] >= BUCKETS_OF_A_USER_MAX or len(self._buckets) >= BUCKETS_MAX
 
     def _forget_full(self, now_ms: int) -> None:
-        """Forget what would be the same if it began anew, and look for it once a second at most."""
+        """Forget what a new one would be the same as, and look for it once a second at most."""
         if now_ms - self._forgot_ms < _FORGET_EVERY_MS:
             return
         self._forgot_ms = now_ms
