@@ -7,6 +7,10 @@
     4. If no rule at all is about the resource, `allow.everyone.if.no.acl.found` decides.
     5. Otherwise the client is denied.
 
+Deviation: a rule that allows counts for the journal of the nodes only if it names the journal, as a name or
+as a prefix that begins like it. The journal tells who does what with all topics, and it is the evidence if
+something went wrong. So who may read, or delete, all topics may not read or delete that.
+
 Decisions are remembered until a rule changes, so that a check costs a look-up however many rules there are.
 A change costs as much as the rules that it changes, and a decision as much as the rules about both the
 resource and the client.
@@ -29,6 +33,9 @@ from ottla.security.principal import Principal
 from ottla.security.rights import OPERATIONS_ON, Operation, ResourceType, Right, bits_of
 
 CLASS_NAME: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+JOURNAL: Final = "__ottla_journal"
+"""The topic of the journal."""
+_OWN_PREFIX: Final = "__ottla"
 REMEMBERED_MAX: Final = 100_000
 """How many decisions are remembered. Peers choose names, so there has to be a bound."""
 REMEMBERED_NAME_MAX: Final = 249
@@ -201,7 +208,7 @@ class StandardAuthorizer:
                 if rule.permission == Permission.DENY:
                     if rule.operation in (operation, ALL_OPERATIONS):
                         return Decision(False, Reason.RULE, rule)
-                elif allowing is None and rule.operation in _IMPLIED_BY[operation]:
+                elif allowing is None and rule.operation in _IMPLIED_BY[operation] and _counts(rule, name):
                     allowing = rule
         if allowing is not None:
             return Decision(True, Reason.RULE, allowing)
@@ -245,6 +252,12 @@ class StandardAuthorizer:
     def audience(self, principal: Principal, host: str) -> Hashable:
         """Clients of one principal are allowed the same, unless rules tell hosts apart."""
         return (principal, host if self._with_host else "", self.version)
+
+
+def _counts(rule: AccessRule, name: str) -> bool:
+    """Say whether a rule that allows is meant for a resource, and not only by accident."""
+    is_journal = name == JOURNAL and rule.resource.resource_type == ResourceType.TOPIC
+    return not is_journal or rule.resource.name.startswith(_OWN_PREFIX)
 
 
 def _rules_for(by_principal: RulesByPrincipal, principal: str, host: str) -> Iterator[AccessRule]:

@@ -5,7 +5,7 @@ import pytest
 from ottla.security.access_rules import AccessRule, PatternType, Permission, ResourcePattern
 from ottla.security.principal import ANONYMOUS, Principal
 from ottla.security.rights import Operation, ResourceType, Right, bits_of, on_topic
-from ottla.security.standard_authorizer import Reason, StandardAuthorizer
+from ottla.security.standard_authorizer import JOURNAL, Reason, StandardAuthorizer
 
 ALICE = Principal("User", "alice")
 READ, WRITE, DESCRIBE = (
@@ -153,3 +153,19 @@ def test_whether_any_resource_will_do_is_found_in_linear_time() -> None:
     Text.looks = 0
     assert made.allows_some(ALICE, HOST, WRITE) is False
     assert Text.looks <= 2 * len(many)
+
+
+@pytest.mark.parametrize("operation", [Operation.READ, Operation.DELETE, Operation.DESCRIBE])
+@pytest.mark.parametrize(
+    ("resource", "expected"),
+    [("*", False), ("_*", False), ("__*", False), ("__ottla_journal", True), ("__ottla_*", True)],
+)
+def test_the_journal_needs_a_rule_of_its_own(resource: str, operation: Operation, expected: bool) -> None:
+    rules = authorizer(rule(resource, operation=2))
+    assert rules.allows(ALICE, HOST, on_topic(operation), JOURNAL) is expected
+    assert rules.allows(ALICE, HOST, on_topic(operation), "__ottla_other") is (resource != JOURNAL)
+
+
+def test_a_rule_that_denies_everything_denies_the_journal_as_well() -> None:
+    rules = authorizer(rule(JOURNAL), deny("*"))
+    assert not rules.allows(ALICE, HOST, on_topic(Operation.READ), JOURNAL)
