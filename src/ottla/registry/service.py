@@ -18,6 +18,8 @@ from ottla.client.admin.settings import AdminSettings
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.properties import Properties
 from ottla.client.security import cluster_for
+from ottla.registry.checking.answers import Answers, NotYetKnown
+from ottla.registry.checking.pool import WorkerPool
 from ottla.registry.deciding.decision import Decision
 from ottla.registry.deciding.registration import Registration
 from ottla.registry.errors import no_leader, store_failed, timed_out, too_large
@@ -64,7 +66,9 @@ class Registry:
         self.settings = settings
         self.identity = identity
         self.state = State()
-        self.parser = Parser(self.state)
+        self._workers = WorkerPool()
+        self.answers = Answers(self._workers.ask)
+        self.parser = Parser(self.state, self.answers)
         self.registration = Registration(self.state, self.parser)
         self.cluster_id = ""
         self.leader: Identity | None = None
@@ -92,6 +96,7 @@ class Registry:
 
     async def start(self) -> None:
         """Read the topic, and join the other instances."""
+        await self._workers.start()
         await self._cluster.start()
         await self._group_cluster.start()
         async with Admin(properties=self._properties) as admin:
@@ -128,6 +133,7 @@ class Registry:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
         await self._election.stop()
+        await self._workers.stop()
         await self._keys.stop()
         await self._reader.stop()
         await self._cluster.close()
@@ -154,6 +160,14 @@ class Registry:
 
     async def change(self, decide: Callable[[], Decision[T]]) -> T:
         """Decide and write, as the instance that writes. Raises RegistryError."""
+        while True:
+            try:
+                return await self._change(decide)
+            except NotYetKnown as missing:
+                # Others may write meanwhile.
+                await self.answers.learn(missing.question)
+
+    async def _change(self, decide: Callable[[], Decision[T]]) -> T:
         try:
             async with asyncio.timeout(self.settings.timeout_s), self._write_lock:
                 writer = self._writer

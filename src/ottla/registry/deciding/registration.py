@@ -12,10 +12,9 @@ from ottla.registry.deciding.decision import Decision
 from ottla.registry.deciding.modes import Mode, check_may_register, mode_in_scope
 from ottla.registry.deciding.requests import SchemaRequest
 from ottla.registry.errors import incompatible, invalid_schema, not_permitted
-from ottla.registry.parsing import Parser, unusable
-from ottla.schemas.compatibility import Level, Version, check
+from ottla.registry.parsing import CheckedSchema, Parser, unusable
+from ottla.schemas.compatibility import Level
 from ottla.schemas.errors import InvalidSchema
-from ottla.schemas.parsed import ParsedSchema
 from ottla.schemas.stored.records import Record, context_record, schema_record, schema_tombstone
 from ottla.schemas.stored.state import State
 from ottla.schemas.stored.subjects import context_of, prefix_of
@@ -32,7 +31,7 @@ class Registration:
         self._state = state
         self._parser = parser
 
-    def parse(self, subject: str, request: SchemaRequest, *, normalize: bool, is_new: bool) -> ParsedSchema:
+    def parse(self, subject: str, request: SchemaRequest, *, normalize: bool, is_new: bool) -> CheckedSchema:
         """Parse and check a schema as the settings of its subject demand. Raises RegistryError."""
         parsed = self._parser.parse(subject, request.schema_type, request.text, request.references)
         is_import = mode_in_scope(self._state, subject).is_import
@@ -53,14 +52,14 @@ class Registration:
         return self._find(subject, parsed, request.metadata, deleted=deleted)
 
     def _find(
-        self, subject: str, parsed: ParsedSchema, metadata: Json | None, *, deleted: bool = False
+        self, subject: str, parsed: CheckedSchema, metadata: Json | None, *, deleted: bool = False
     ) -> StoredSchema | None:
         wanted = _as_stored(subject, parsed, metadata).fingerprint
         versions = list(reversed(self._state.versions(subject, deleted=deleted)))
         same = next((schema for schema in versions if schema.fingerprint == wanted), None)
         return same or next((item for item in versions if self._is_same(parsed, metadata, item)), None)
 
-    def _is_same(self, parsed: ParsedSchema, metadata: Json | None, schema: StoredSchema) -> bool:
+    def _is_same(self, parsed: CheckedSchema, metadata: Json | None, schema: StoredSchema) -> bool:
         """Say whether a schema is this one but for its version number, or with its references written out."""
         if parsed.schema_type != schema.schema_type or _bare(metadata) != _bare(schema.metadata):
             return False
@@ -167,13 +166,13 @@ class Registration:
         parsed = self.parse(subject, request, normalize=normalize, is_new=True)
         return self._compare(subject, parsed, request.metadata, versions)
 
-    def _check_compatible(self, subject: str, parsed: ParsedSchema, metadata: Json | None) -> None:
+    def _check_compatible(self, subject: str, parsed: CheckedSchema, metadata: Json | None) -> None:
         why = self._compare(subject, parsed, metadata, self._state.versions(subject))
         if why:
             raise incompatible(subject, why)
 
     def _compare(
-        self, subject: str, parsed: ParsedSchema, metadata: Json | None, versions: list[StoredSchema]
+        self, subject: str, parsed: CheckedSchema, metadata: Json | None, versions: list[StoredSchema]
     ) -> list[str]:
         config = self._config(subject)
         level = level_in_scope(self._state, subject)
@@ -189,14 +188,15 @@ class Registration:
         return why
 
     def _check(
-        self, level: Level, parsed: ParsedSchema, versions: list[StoredSchema], *, is_lenient: bool
+        self, level: Level, parsed: CheckedSchema, versions: list[StoredSchema], *, is_lenient: bool
     ) -> list[str]:
-        previous = [
-            Version(schema.version, lambda schema=schema: self._parser.stored(schema))  # type: ignore[misc]
-            for schema in versions
-        ]
+        if level is Level.NONE or not versions:
+            return []
         try:
-            return check(level, parsed, previous, is_lenient=is_lenient)
+            # Only those that are compared: the last one, or all of them.
+            compared = versions if level.is_transitive else versions[-1:]
+            sources = tuple((schema.version, self._parser.source(schema)) for schema in compared)
+            return parsed.misfits(level, sources, is_lenient=is_lenient)
         except InvalidSchema as error:
             return [f"Unexpected exception during compatibility check: {error}"]
 
@@ -204,7 +204,7 @@ class Registration:
         return self._state.config_in_scope(subject)
 
 
-def _as_stored(subject: str, parsed: ParsedSchema, metadata: Json | None) -> StoredSchema:
+def _as_stored(subject: str, parsed: CheckedSchema, metadata: Json | None) -> StoredSchema:
     return StoredSchema(
         subject=subject,
         version=0,
@@ -231,7 +231,7 @@ def _bare(metadata: Json | None) -> Json:
     return {**rest, "properties": properties} if properties else rest
 
 
-def _reserved_fields(parsed: ParsedSchema, metadata: Json | None, versions: list[StoredSchema]) -> list[str]:
+def _reserved_fields(parsed: CheckedSchema, metadata: Json | None, versions: list[StoredSchema]) -> list[str]:
     """Return what is wrong with the names of fields that must not be used."""
     reserved = _reserved(metadata)
     before = _reserved(versions[-1].metadata) if versions else set()

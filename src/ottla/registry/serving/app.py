@@ -32,13 +32,14 @@ class RegistryApi(Api):
         """Answer, or have a change written by the instance that writes."""
         registry = self._registry
         call = Call(registry, received.path, received.query, received.data)
-        answer = route.handler(call)
+        answer = await registry.answers.settle(lambda: route.handler(call))
         if isinstance(answer, Change):
             if not registry.is_leader:
                 forwarded = await forward(registry, received)
                 if forwarded is not None:
                     return forwarded
-            answer = answer.show(await registry.change(answer.decide))
+            show, written = answer.show, await registry.change(answer.decide)
+            answer = await registry.answers.settle(lambda: show(written))
         return _reply(answer, content_type)
 
 

@@ -22,6 +22,7 @@ from ottla.schemas.avro.model import (
 from ottla.schemas.errors import InvalidSchema
 from ottla.schemas.parsed import Difference
 
+_DIFFERENCES_MAX: Final = 1000
 _PROMOTIONS: Final = {
     "long": ("int",),
     "float": ("int", "long"),
@@ -45,7 +46,8 @@ class _Comparison:
         known = self._results.get(key)
         if known is None:
             self._results[key] = []
-            self._results[key] = known = self._compare(reader, writer, path)
+            # Each level may have those of the level below twice. That something is wrong stays true.
+            self._results[key] = known = self._compare(reader, writer, path)[:_DIFFERENCES_MAX]
         return known
 
     def _compare(self, reader: AvroType, writer: AvroType, path: tuple[str, ...]) -> list[Difference]:

@@ -5,11 +5,15 @@ must fit a schema. A pair of schemas that is being compared already counts as un
 schemas come to an end, and the result for a pair is kept, so that they come to an end soon.
 """
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
+from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
+import re2
+
+from ottla.schemas.errors import InvalidSchema
 from ottla.schemas.json_schema.model import (
     Anything,
     Array,
@@ -26,6 +30,9 @@ from ottla.schemas.json_schema.model import (
 )
 
 _BYTES: Final = "bytes"
+_PAIRS_MAX: Final = 200_000
+_CHANGES_MAX: Final = 1000
+_PATTERN_BYTES_MAX: Final = 1_000_000
 
 
 class Change(NamedTuple):
@@ -43,7 +50,10 @@ Changes = list[Change]
 
 
 def compare(original: Node, update: Node, compatible: frozenset[str]) -> Changes:
-    """Return all changes from `original` to `update`. The kinds in `compatible` break no reader."""
+    """Return the changes from `original` to `update` whose kinds are not in `compatible`: they break readers.
+
+    Of very many only the first. Raises InvalidSchema if there is too much to compare.
+    """
     return _Comparison(compatible).pair(original, update)
 
 
@@ -61,14 +71,21 @@ class _Comparison:
         key = id(original), id(update)
         known = self._results.get(key)
         if known is None:
+            if len(self._results) >= _PAIRS_MAX:
+                raise _too_many_pairs()
             self._results[key] = []
-            self._results[key] = known = self._compare(original, update)
+            broken = (change for change in self._compare(original, update) if not self._is_allowed(change))
+            # Each level may have those of the level below twice. That something is broken stays true.
+            self._results[key] = known = list(islice(broken, _CHANGES_MAX))
         return known
 
-    def _is_compatible(self, changes: Changes) -> bool:
-        return all(change.kind in self._compatible for change in changes)
+    def _is_allowed(self, change: Change) -> bool:
+        return change.kind in self._compatible
 
-    def _compare(self, original: Node, update: Node) -> Changes:
+    def _is_compatible(self, changes: Changes) -> bool:
+        return all(self._is_allowed(change) for change in changes)
+
+    def _compare(self, original: Node, update: Node) -> Iterable[Change]:
         if isinstance(original, Combined) != isinstance(update, Combined):
             found = self._with_combined(original, update)
             if found is not None:
@@ -79,7 +96,7 @@ class _Comparison:
             if original.connect_type == update.connect_type == _BYTES:
                 return []
             return [Change("TYPE_CHANGED", ())]
-        return list(self._same_kind(original, update))
+        return self._same_kind(original, update)
 
     def _with_combined(self, original: Node, update: Node) -> Changes | None:
         """Compare a combined schema with a plain one. None: by their kinds, like others."""
@@ -131,6 +148,8 @@ class _Comparison:
             yield Change(
                 "PRODUCT_TYPE_NARROWED" if original.criterion == "allOf" else "SUM_TYPE_NARROWED", ()
             )
+        if len(before) * len(after) > _PAIRS_MAX:
+            raise _too_many_pairs()
         edges: dict[int, dict[int, Changes]] = {}
         for place, one in enumerate(before):
             compared = {other: self.pair(one, branch) for other, branch in enumerate(after)}
@@ -280,6 +299,13 @@ class _Comparison:
             yield Change("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", ())
 
 
+def _too_many_pairs() -> InvalidSchema:
+    return InvalidSchema(
+        f"there are more than {_PAIRS_MAX} pairs of schemas to compare: use fewer branches in anyOf, oneOf "
+        "and allOf"
+    )
+
+
 def _target(node: Node) -> Node:
     return node.target() if isinstance(node, Reference) else node
 
@@ -376,10 +402,24 @@ def _covering_items(node: Object | Array) -> Node | None:
 
 
 def _finds(pattern: str, name: str) -> bool:
+    compiled = _compiled(pattern)
+    return compiled is not None and compiled.search(name) is not None
+
+
+@lru_cache(maxsize=1000)
+def _compiled(pattern: str) -> Any:
+    """Return a pattern that takes time in proportion to the text. None: RE2 has no such pattern.
+
+    Deviation: Confluent's registry runs patterns that take for ever. Those that RE2 does not know, with
+    references back and looks around, match nothing here.
+    """
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _PATTERN_BYTES_MAX
     try:
-        return re.search(pattern, name) is not None
-    except re.error:
-        return False
+        return re2.compile(pattern, options)
+    except re2.error:
+        return None
 
 
 def _criteria(original: Combined, update: Combined) -> str | None:

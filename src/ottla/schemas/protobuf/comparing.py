@@ -6,7 +6,8 @@ one may take the place of another.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
 from ottla.schemas.parsed import Difference
 from ottla.schemas.protobuf.elements import (
@@ -18,6 +19,7 @@ from ottla.schemas.protobuf.elements import (
 )
 from ottla.schemas.protobuf.types import SCALARS, TypeInfo, Types, map_parts
 
+_DIFFERENCES_MAX: Final = 1000
 _GROUPS: Final = {
     **dict.fromkeys(("int32", "int64", "uint32", "uint64", "bool"), "number"),
     **dict.fromkeys(("sint32", "sint64"), "signed number"),
@@ -67,7 +69,7 @@ def compare(original: tuple[FileElement, Types], update: tuple[FileElement, Type
     if before.file.package != after.file.package:
         found.append(_difference("PACKAGE_CHANGED", ()))
     comparison = _Comparison(before, after)
-    found += comparison.elements(before.file.types, after.file.types, (), ())
+    found += islice(comparison.elements(before.file.types, after.file.types, (), ()), _DIFFERENCES_MAX)
     return list(dict.fromkeys(found))
 
 
@@ -79,6 +81,7 @@ class _Comparison:
         self._after = after
         self._packages = before.package, after.package
         self._under_way: set[int] = set()
+        self._imported_before: dict[tuple[Any, ...], list[Difference]] = {}
 
     def elements(
         self,
@@ -205,9 +208,16 @@ class _Comparison:
         """Compare messages of imported files too: they are not met on the way through the file itself."""
         if isinstance(original.element, EnumElement) or isinstance(update.element, EnumElement):
             return
-        packages, self._packages = self._packages, (original.package, update.package)
-        found = list(self.messages(original.element, update.element, scope, scope))
-        self._packages = packages
+        key = id(original.element), id(update.element), scope
+        found = self._imported_before.get(key)
+        if found is None:
+            packages, self._packages = self._packages, (original.package, update.package)
+            compared = self.messages(original.element, update.element, scope, scope)
+            # Where imports meet again, each level would have the differences of the level below twice.
+            found = list(dict.fromkeys(islice(compared, _DIFFERENCES_MAX)))
+            self._packages = packages
+            self._under_way.discard(id(original.element))
+            self._imported_before[key] = found
         yield from found
         if found:
             yield _difference("FIELD_NAMED_TYPE_CHANGED", path)

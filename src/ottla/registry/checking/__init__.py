@@ -1,0 +1,1 @@
+"""Parsing and comparing schemas in processes of their own, with bounds on time and memory."""

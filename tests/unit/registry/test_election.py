@@ -1,0 +1,72 @@
+"""An instance that cannot write lets another one write."""
+
+import asyncio
+from typing import Any
+
+from ottla.client.errors import ClientError
+from ottla.registry.leading.election import Election
+from ottla.registry.leading.protocol import (
+    Assignment,
+    Identity,
+    decode_identity,
+    elect,
+    encode_assignment,
+)
+from ottla.registry.service import Registry, RegistrySettings
+from ottla.satellite.settings import HttpSettings
+
+ONE, OTHER = Identity("a", 1), Identity("b", 1)
+CLUSTER: Any = None
+
+
+def _said(election: Election) -> Identity:
+    ((_, metadata),) = election.protocols()
+    return decode_identity(metadata)
+
+
+def test_an_instance_that_was_chosen_and_cannot_write_is_not_chosen_again_at_once() -> None:
+    told: list[Identity | None] = []
+    fails = True
+
+    async def chosen(leader: Identity | None) -> None:
+        told.append(leader)
+        if leader == ONE and fails:
+            raise ClientError("the cluster does not want it")
+
+    async def run() -> None:
+        nonlocal fails
+        election = Election(CLUSTER, "g", ONE, chosen)
+        share = encode_assignment(Assignment("m1", ONE))
+        await election.assigned("m1", 1, share)
+        assert told == [ONE, None]
+        assert not _said(election).is_eligible
+        assert election._group._wants_to_join.is_set()
+        assert elect({"m1": _said(election), "m2": OTHER}).leader == OTHER
+        # Alone, it comes back after a while, and may be chosen.
+        async with asyncio.timeout(60):
+            while not _said(election).is_eligible:
+                await asyncio.sleep(0.05)
+        fails = False
+        await election.assigned("m1", 2, share)
+        assert _said(election).is_leader
+
+    asyncio.run(run())
+
+
+def test_a_writer_that_cannot_begin_again_steps_back(monkeypatch: Any) -> None:
+    async def run() -> None:
+        properties = {"bootstrap.servers": "127.0.0.1:1"}
+        registry = Registry(properties, RegistrySettings(), ONE, HttpSettings().tls_to_others())
+
+        async def fail(_leader: Identity | None) -> None:
+            raise ClientError("the cluster does not want it")
+
+        monkeypatch.setattr(registry, "_chosen", fail)
+        writer: Any = object()
+        registry._writer, registry.leader = writer, ONE
+        await registry._resign()
+        assert not registry.is_leader
+        assert not _said(registry._election).is_eligible
+        await registry.instances.close()
+
+    asyncio.run(run())
