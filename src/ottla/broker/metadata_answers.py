@@ -19,6 +19,8 @@ from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import Topic
 from ottla.model.uuid import Uuid
 from ottla.wire.codec import encode, encode_struct
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -90,7 +92,7 @@ class DescribedTopics:
         """Return the topics as they lie in an answer of this version."""
         kept = self._kept.setdefault((version, operations, living), {})
         partitions = PartitionDescriptions(
-            partial(_describe_partition, living=living), MetadataResponse, version
+            partial(_describe_partition, living=living, version=version), MetadataResponse, version
         )
         described: list[bytes] = []
         for topic in topics:
@@ -116,5 +118,24 @@ def _encode_topic(topic: Topic, partitions: PartitionDescriptions, operations: i
     return encode_struct(described, MetadataResponse, version)
 
 
-def _describe_partition(record: PartitionRecord, living: frozenset[int]) -> MetadataResponsePartition:
-    return MetadataResponsePartition(**leader_and_replicas(record, living))
+def _describe_partition(
+    record: PartitionRecord, living: frozenset[int], version: int
+) -> MetadataResponsePartition:
+    described = MetadataResponsePartition(**leader_and_replicas(record, living))
+    return described if version > 0 else _without_unavailable(described, living)
+
+
+def _without_unavailable(
+    described: MetadataResponsePartition, living: frozenset[int]
+) -> MetadataResponsePartition:
+    """Leave out replicas that are not available: the first version has no place to say which these are."""
+    is_whole = living.issuperset(described.replica_nodes) and living.issuperset(described.isr_nodes)
+    if is_whole:
+        return described
+    has_leader = described.error_code is ErrorCode.NONE
+    return replace(
+        described,
+        error_code=ErrorCode.REPLICA_NOT_AVAILABLE if has_leader else described.error_code,
+        replica_nodes=tuple(one for one in described.replica_nodes if one in living),
+        isr_nodes=tuple(one for one in described.isr_nodes if one in living),
+    )

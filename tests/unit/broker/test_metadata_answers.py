@@ -41,6 +41,7 @@ def orders() -> Topic:
     """Partitions that look alike, and all that make a difference: other leaders, no leader, dead replicas."""
     records = [record(ORDERS, number) for number in range(300)]
     records += [record(ORDERS, 300, 2, (2, 1)), record(ORDERS, 301, 3, (3, 1)), record(ORDERS, 302, -1)]
+    records += [record(ORDERS, 303, 2, (2, 3))]
     return Topic("orders", ORDERS, {one.partition_id: one for one in records})
 
 
@@ -48,24 +49,37 @@ def offsets() -> Topic:
     return Topic("__consumer_offsets", PAYMENTS, {0: record(PAYMENTS, 0)})
 
 
-def plainly(topic: Topic) -> MetadataResponseTopic:
+def plainly(topic: Topic, version: int = 1) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name.startswith("__"),
         partitions=tuple(
             MetadataResponsePartition(
-                error_code=ErrorCode.NONE if one.leader in LIVING else ErrorCode.LEADER_NOT_AVAILABLE,
+                error_code=error_of(one, version),
                 partition_index=one.partition_id,
                 leader_id=one.leader if one.leader in LIVING else -1,
                 leader_epoch=one.leader_epoch,
-                replica_nodes=one.replicas,
-                isr_nodes=one.isr,
+                replica_nodes=available(one.replicas, version),
+                isr_nodes=available(one.isr, version),
                 offline_replicas=tuple(set(one.replicas) - LIVING),
             )
             for one in topic.partitions.values()
         ),
     )
+
+
+def error_of(one: PartitionRecord, version: int) -> ErrorCode:
+    if one.leader not in LIVING:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    if version == 0 and not LIVING.issuperset(one.replicas):
+        return ErrorCode.REPLICA_NOT_AVAILABLE
+    return ErrorCode.NONE
+
+
+def available(replicas: tuple[int, ...], version: int) -> tuple[int, ...]:
+    """The first version has no field for replicas that are offline, and leaves them out."""
+    return replicas if version > 0 else tuple(replica for replica in replicas if replica in LIVING)
 
 
 @pytest.mark.parametrize("version", list(spec_of(MetadataResponse).versions))
@@ -74,7 +88,7 @@ def test_topics_are_the_bytes_of_a_plain_encoding(version: int) -> None:
     described = DescribedTopics().describe(topics, LIVING, OPERATIONS, version)
 
     answer = MetadataResponse(brokers=(), topics=as_array(2, b"".join(described)))
-    expected = MetadataResponse(brokers=(), topics=tuple(map(plainly, topics)))
+    expected = MetadataResponse(brokers=(), topics=tuple(plainly(one, version) for one in topics))
     assert encode(answer, version) == encode(expected, version)
 
 

@@ -97,7 +97,7 @@ def _check(
 ) -> None:
     if is_repeated:
         raise Refusal(
-            ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in one request."
+            ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
         )
     if view.metadata_version < SCRAM_FROM:
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM.")
@@ -107,7 +107,9 @@ def _check(
         raise Refusal(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if isinstance(change, ScramCredentialDeletion):
         if ScramKey(change.mechanism, change.name) not in view.image.scram:
-            raise Refusal(ErrorCode.RESOURCE_NOT_FOUND, "There is no such credential to delete.")
+            raise Refusal(
+                ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
+            )
     elif change.iterations < ITERATIONS_MIN:
         raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     elif change.iterations > ITERATIONS_MAX:
@@ -137,9 +139,11 @@ def _describe(image: MetadataImage, user: str, is_repeated: bool) -> DescribeUse
     credentials = [image.scram[key] for key in map(ScramKey, _HASHES, (user, user)) if key in image.scram]
     error_code, message = ErrorCode.NONE, ""
     if is_repeated:
-        error_code, message = ErrorCode.DUPLICATE_RESOURCE, f"User {user} is asked about twice."
+        error_code = ErrorCode.DUPLICATE_RESOURCE
+        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
     elif not credentials:
-        error_code, message = ErrorCode.RESOURCE_NOT_FOUND, f"User {user} has no SCRAM credentials."
+        error_code = ErrorCode.RESOURCE_NOT_FOUND
+        message = f"Attempt to describe a user credential that does not exist: {user}"
     infos = tuple(CredentialInfo(mechanism=one.mechanism, iterations=one.iterations) for one in credentials)
     return DescribeUserScramCredentialsResult(
         user=user,

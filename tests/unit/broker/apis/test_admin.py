@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.deciding import new_topic
@@ -14,8 +15,21 @@ from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from ottla.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -111,3 +125,86 @@ def test_nobody_can_unregister_the_node_that_serves_them(
     (topic,) = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name="t"),))).topics
     assert {partition.leader_id for partition in topic.partitions} == {broker.node_id}
     assert "refused to unregister a broker that is alive" in caplog.text
+
+
+def manual(
+    name: str, *assignments: tuple[int, tuple[int, ...]], partitions: int = -1, factor: int = -1
+) -> Any:
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=factor,
+        assignments=tuple(
+            CreatableReplicaAssignment(partition_index=number, broker_ids=replicas)
+            for number, replicas in assignments
+        ),
+        configs=(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "text"),
+    [
+        (manual("x", (1, (0,))), "partitions should be a consecutive 0-based integer sequence"),
+        (manual("x", (0, ())), "The manual partition assignment includes an empty replica list."),
+        (manual("x", (0, (0, 0))), "The manual partition assignment includes the broker 0 more than once."),
+        (
+            manual("x", (0, (99,))),
+            "The manual partition assignment includes broker 99, but no such broker is registered.",
+        ),
+        (manual("x", (0, (0,)), (0, (0,))), "Found multiple manual partition assignments for partition 0"),
+        (
+            manual("x", (0, (0,)), partitions=2),
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        ),
+        (
+            manual("x", (0, (0,)), factor=2),
+            "A manual partition assignment was specified, but replication factor was not set to -1.",
+        ),
+        (manual("x", partitions=0), "Number of partitions was set to an invalid non-positive value."),
+        (manual("x", factor=0), "Replication factor must be larger than 0, or -1 to use the default value."),
+    ],
+)
+def test_refused_topics_get_the_messages_of_apache_kafka(
+    client: InProcessClient, topic: CreatableTopic, text: str
+) -> None:
+    """These are the answers of Apache Kafka 4.3.1: people and tools look for them."""
+    (answer,) = client.ask(CreateTopicsRequest(topics=(topic,))).topics
+    assert answer.error_message == text
+
+
+@pytest.mark.parametrize(
+    ("count", "assignments", "text"),
+    [
+        (4, ((0,),), "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."),
+        (3, ((),), "The manual partition assignment includes an empty replica list."),
+        (3, ((0, 0),), "The manual partition assignment includes the broker 0 more than once."),
+        (
+            3,
+            ((99,),),
+            "The manual partition assignment includes broker 99, but no such broker is registered.",
+        ),
+    ],
+)
+def test_refused_partitions_get_the_messages_of_apache_kafka(
+    client: InProcessClient, count: int, assignments: tuple[tuple[int, ...], ...], text: str
+) -> None:
+    asked = CreatePartitionsTopic(
+        name="t",
+        partition_count=count,
+        assignments=tuple(CreatePartitionsAssignment(broker_ids=one) for one in assignments),
+    )
+    ask = CreatePartitionsRequest(topics=(asked,), timeout_ms=1000, validate_only=True)
+    (answer,) = client.ask(ask).results
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
+
+def test_credentials_that_are_not_there_get_the_messages_of_apache_kafka(
+    client: InProcessClient,
+) -> None:
+    users = tuple(UserName(name=name) for name in ("bob", "carol", "carol"))
+    answer = client.ask(DescribeUserScramCredentialsRequest(users=users))
+    assert {result.user: result.error_message for result in answer.results} == {
+        "bob": "Attempt to describe a user credential that does not exist: bob",
+        "carol": "Cannot describe SCRAM credentials for the same user twice in a single request: carol",
+    }

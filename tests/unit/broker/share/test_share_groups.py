@@ -122,6 +122,18 @@ def test_sessions_have_epochs(node: Node, member: Member) -> None:
     assert member.acknowledge(said(0, 0, 1), epoch=3) is ErrorCode.INVALID_SHARE_SESSION_EPOCH
 
 
+def test_who_needs_no_bytes_does_not_wait_for_any(node: Node, member: Member) -> None:
+    """And the first answer of a session names what was read, also without records, as in Apache Kafka."""
+    member.fetch(max_wait_ms=5000, max_records=10)
+    other = Member(node, member.topic_id, "other")
+    first = other.fetch(min_bytes=0, max_wait_ms=3_600_000)
+    (partition,) = first.responses[0].partitions
+    assert partition.error_code is ErrorCode.NONE
+    assert (bytes(partition.records or b""), partition.acquired_records) == (b"", ())
+    again = other.fetch(min_bytes=0, max_wait_ms=3_600_000)
+    assert (again.error_code, again.responses) == (ErrorCode.NONE, ())
+
+
 def test_what_cannot_be_said_is_refused(node: Node, member: Member) -> None:
     member.fetch(max_wait_ms=5000)
     assert member.acknowledge(said(5, 4, 1)) is ErrorCode.INVALID_REQUEST

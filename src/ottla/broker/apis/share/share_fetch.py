@@ -193,7 +193,13 @@ class _Fetch:
             if missing_bytes > 0:
                 return {}, partitions, missing_bytes
         self._acquire(active, answers)
-        return answers, partitions, 0 if answers else 1
+        is_enough = answers or (active and self._ask.min_bytes <= 0)
+        if self._ask.share_session_epoch == INITIAL_EPOCH and (is_enough or is_late):
+            # As in Kafka, the first answer of a session names all that was read. Later ones leave out what
+            # has neither records nor an error.
+            for one, _ in active:
+                answers.setdefault(one, self._refusal(one, ErrorCode.NONE))
+        return answers, partitions, 0 if is_enough else 1
 
     def _acquire(self, active: Sequence[tuple[TopicIdPartition, SharePartition]], answers: Answers) -> None:
         ask = self._ask

@@ -121,7 +121,9 @@ def place_partitions(view: ControllerView, count: int, replication_factor: int) 
     if replication_factor > placer.count:
         raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"{prefix}: only {placer.count} broker(s) are registered that take new partitions.",
+            f"{prefix}: The target replication factor of {replication_factor} cannot be reached because "
+            f"only {placer.count} broker(s) are registered or some brokers have all their log directories "
+            "cordoned.",
         )
     assignments = [placer.place(replication_factor) for _ in range(count)]
     brokers = view.image.brokers
@@ -138,19 +140,27 @@ def check_manual_assignment(
 ) -> None:
     """Refuse replicas that somebody chose by hand and that cannot be. With a partition, one has to be up."""
     if not assignment:
-        raise _bad_assignment("A manual assignment has no replicas.")
+        raise _bad_assignment("The manual partition assignment includes an empty replica list.")
     for broker_id in sorted(assignment):
         if broker_id not in view.image.brokers:
-            raise _bad_assignment(f"A manual assignment has broker {broker_id}, which is not registered.")
+            raise _bad_assignment(
+                f"The manual partition assignment includes broker {broker_id}, but no such broker is "
+                "registered."
+            )
         if assignment.count(broker_id) > 1:
-            raise _bad_assignment(f"A manual assignment has broker {broker_id} more than once.")
+            raise _bad_assignment(
+                f"The manual partition assignment includes the broker {broker_id} more than once."
+            )
     if replication_factor is not None and len(assignment) != replication_factor:
         raise _bad_assignment(
-            f"A manual assignment has {len(assignment)} replica(s) for one partition "
-            f"and {replication_factor} for another."
+            f"The manual partition assignment includes a partition with {len(assignment)} replica(s), but "
+            f"this is not consistent with previous partitions, which have {replication_factor} replica(s)."
         )
     if partition is not None and not any(is_active(view.image.brokers, one) for one in assignment):
-        raise _bad_assignment(f"All brokers assigned to partition {partition} are fenced or stopping.")
+        raise _bad_assignment(
+            f"All brokers specified in the manual partition assignment for partition {partition} are fenced "
+            "or in controlled shutdown."
+        )
 
 
 def new_partition_fields(view: ControllerView, assignment: Assignment) -> dict[str, Any]:

@@ -163,24 +163,30 @@ def _create_topic(view: ControllerView, topic: CreatableTopic) -> tuple[Creatabl
 
 
 def _manual(view: ControllerView, topic: CreatableTopic) -> list[Assignment]:
-    if topic.replication_factor != _DEFAULT or topic.num_partitions != _DEFAULT:
-        raise Refusal(
-            ErrorCode.INVALID_REQUEST,
-            "With a manual assignment, replication factor and number of partitions have to be -1.",
-        )
+    for value, name in (
+        (topic.replication_factor, "replication factor"),
+        (topic.num_partitions, "numPartitions"),
+    ):
+        if value != _DEFAULT:
+            raise Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {name} was not set to -1.",
+            )
     assignments: dict[int, Assignment] = {}
     replication_factor: int | None = None
     for one in topic.assignments:
         if one.partition_index in assignments:
             raise Refusal(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {one.partition_index} is assigned twice."
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {one.partition_index}",
             )
         check_manual_assignment(view, one.broker_ids, replication_factor, one.partition_index)
         replication_factor = len(one.broker_ids)
         assignments[one.partition_index] = one.broker_ids
     if sorted(assignments) != list(range(len(assignments))):
         raise Refusal(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Partitions have to count from 0 on without gaps."
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
         )
     return [assignments[partition] for partition in range(len(assignments))]
 
@@ -190,11 +196,11 @@ def _placed(view: ControllerView, topic: CreatableTopic) -> list[Assignment]:
     if replication_factor < _DEFAULT or replication_factor == 0:
         raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            "Replication factor must be larger than 0, or -1 for the default.",
+            "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if count < _DEFAULT or count == 0:
         raise Refusal(
-            ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0, or -1 for the default."
+            ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
         )
     node = view.configs.node
     return place_partitions(
@@ -282,7 +288,8 @@ def _create_partitions(
     if ask.assignments is not None and len(ask.assignments) != added:
         raise Refusal(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{added} partition(s) are to be added, but {len(ask.assignments)} are assigned.",
+            f"Attempted to add {added} additional partition(s), but only {len(ask.assignments)} "
+            "assignment(s) were specified.",
         )
     view.charge(added)
     replication_factor = len(topic.partitions[0].replicas)
