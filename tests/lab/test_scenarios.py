@@ -27,6 +27,10 @@ QUICK = {
     "produced-twice-by-retry": "retried",
     "slow-processing": "slow-processing",
     "slow-syncs": "slow-disk",
+    "began-at-end": "from-the-end",
+    "static-member-gone": "static-ghost",
+    "kills-its-consumer": "poison",
+    "keys-changed": "other-keys",
 }
 
 

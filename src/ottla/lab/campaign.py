@@ -14,10 +14,10 @@ from ottla.explain.answer import CAUSE, Answer
 from ottla.lab.clients import Clients, installed_clients
 from ottla.lab.java import compiled_client
 from ottla.lab.scenario import SCENARIOS, Scenario
-from ottla.lab.scenarios import order, silent, slow, twice
+from ottla.lab.scenarios import members, order, silent, slow, twice
 from ottla.lab.stage import Stage
 
-assert all((silent, twice, order, slow)), "importing them registers the scenarios"
+assert all((members, silent, twice, order, slow)), "importing them registers the scenarios"
 
 
 class Outcome(NamedTuple):

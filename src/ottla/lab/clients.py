@@ -8,6 +8,8 @@ from ottla.lab.java import JavaClient
 OURS: Final = "ours"
 CONFLUENT: Final = "confluent"
 JAVA: Final = "java"
+KAFKA_PYTHON: Final = "kafka-python"
+"""Drawn only where a scenario names it: its settings have other names."""
 
 
 class Clients(NamedTuple):

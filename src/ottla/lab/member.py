@@ -1,8 +1,8 @@
 """A consumer in a process of its own, so that it can hang, be killed, or get orders.
 
 It is given a description as JSON, and obeys lines on stdin: `pause`, `resume`, `hang`, `commit`, `seek N`,
-`close`. It prints a line for each record: topic, partition, offset. One written with confluent-kafka and one
-with our own client behave the same.
+`commits KIND`, `close`. It prints a line for each record: topic, partition, offset. All kinds of clients
+behave the same.
 """
 
 import json
@@ -29,7 +29,7 @@ class Reader(Protocol):
     def poll(self) -> list[Position]:
         """Return some records, after a tenth of a second at the latest."""
 
-    def commit(self, at: Position | None = None) -> None:
+    def commit(self, at: Position | None = None, /) -> None:
         """Commit what was returned, or the offset after one record."""
 
     def pause(self) -> None:
@@ -83,6 +83,52 @@ class ConfluentReader:
         for partition in self._consumer.assignment():
             partition.offset = offset
             self._consumer.seek(partition)
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+
+class KafkaPythonReader:
+    """A member written with kafka-python."""
+
+    def __init__(self, topics: list[str], properties: dict[str, Any], assigns: bool = False) -> None:
+        from kafka import KafkaConsumer, TopicPartition
+
+        settings: dict[str, Any] = {name.replace(".", "_"): value for name, value in properties.items()}
+        for name, value in settings.items():
+            if value in ("true", "false"):
+                settings[name] = value == "true"
+            elif value.isdecimal():
+                settings[name] = int(value)
+        self._consumer = KafkaConsumer(**settings)
+        if assigns:
+            self._consumer.assign([TopicPartition(topic, 0) for topic in topics])
+        else:
+            self._consumer.subscribe(topics)
+
+    def poll(self) -> list[Position]:
+        """Return some records."""
+        found = self._consumer.poll(timeout_ms=100, max_records=1)
+        return [Position(one.topic, one.partition, one.offset) for some in found.values() for one in some]
+
+    def commit(self, _at: Position | None = None) -> None:
+        """Commit, if that is allowed."""
+        from kafka.errors import KafkaError
+
+        try:
+            self._consumer.commit()
+        except KafkaError as error:
+            print(f"# commit failed: {error}", flush=True)
+
+    def pause(self) -> None:
+        """Pause all partitions."""
+        self._consumer.pause(*self._consumer.assignment())
+
+    def seek(self, offset: int) -> None:
+        """Go to an offset in all partitions."""
+        for where in self._consumer.assignment():
+            self._consumer.seek(where, offset)
 
     def close(self) -> None:
         """Leave the group."""
@@ -147,7 +193,11 @@ class OwnReader:
 
 def run(plan: dict[str, Any], orders: "queue.Queue[str]") -> None:
     """Be a member until told to stop."""
-    make: Callable[..., Reader] = ConfluentReader if plan["client"] == "confluent" else OwnReader
+    makers: dict[str, Callable[..., Reader]] = {
+        "confluent": ConfluentReader,
+        "kafka-python": KafkaPythonReader,
+    }
+    make = makers.get(plan["client"], OwnReader)
     reader = make(plan["topics"], plan["properties"], plan["assigns"])
     work_s, commits = plan["work_ms"] / 1000, plan["commits"]
     unread: Position | None = None
@@ -161,6 +211,8 @@ def run(plan: dict[str, Any], orders: "queue.Queue[str]") -> None:
                 time.sleep(3600)
             case ["commit"]:
                 reader.commit(unread)
+            case ["commits", kind]:
+                commits = kind
             case ["seek", number]:
                 reader.seek(int(number))
             case ["close"]:
@@ -169,6 +221,8 @@ def run(plan: dict[str, Any], orders: "queue.Queue[str]") -> None:
             case _:
                 pass
         for position in reader.poll():
+            if position.offset == plan["dies_at"]:
+                os._exit(1)
             if work_s:
                 time.sleep(work_s)
             print(f"{position.topic} {position.partition} {position.offset}", flush=True)

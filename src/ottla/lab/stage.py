@@ -77,6 +77,11 @@ class Member:
         self._process.stdin.write(f"{text}\n")
         self._process.stdin.flush()
 
+    @property
+    def is_alive(self) -> bool:
+        """Say whether the process still runs."""
+        return self._process.poll() is None
+
     def freeze(self) -> None:
         """Stop the process where it is. Its connections stay open."""
         self._process.send_signal(signal.SIGSTOP)
@@ -154,9 +159,13 @@ class Stage:
         commits: str = "each",
         work_ms: float = 0,
         assigns: bool = False,
+        dies_at: int | None = None,
         **properties: Any,
     ) -> Member:
-        """Start a member. Underscores in properties are dots. One that `assigns` reads without joining."""
+        """Start a member. Underscores in properties are dots. One that `assigns` reads without joining.
+
+        One that `dies_at` an offset is gone when it gets that record.
+        """
         client = client or self.client()
         name = name or f"reader-{len(self._members) + 1}"
         plan = {
@@ -165,6 +174,7 @@ class Stage:
             "commits": commits,
             "work_ms": work_ms,
             "assigns": assigns,
+            "dies_at": dies_at,
             "properties": {
                 "bootstrap.servers": self.node.bootstrap,
                 "group.id": group or self.group,
@@ -268,6 +278,24 @@ class Stage:
 
         self.until(look, f"the journal to tell {kind}")
         return found[-1]
+
+    def count_journal(self, kind: str, **facts: Any) -> int:
+        """Return how many events of a kind the journal has."""
+        return sum(1 for _ in self.ask(read_journal).of(kind, **facts))
+
+    def journal_end(self) -> int:
+        """Return where the first partition of the topic ended when the journal last looked."""
+        place = f"{self.topic}/0"
+        events = self.ask(read_journal).of("appended-at")
+        return max((event.facts["ends"].get(place, 0) for event in events), default=0)
+
+    def until_position(self, member: Member, offset: int) -> None:
+        """Wait until the journal has seen a member at an offset of the first partition."""
+        place = {f"{self.topic}/0": offset}
+        self.until(
+            lambda: self.count_journal("fetch-position", client=member.client_id, at=place),
+            f"{member.client_id} at {offset}",
+        )
 
     def until_joined(self, count: int, group: str | None = None) -> None:
         """Wait until a group is stable with this many members."""

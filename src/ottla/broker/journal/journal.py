@@ -88,11 +88,11 @@ class Journal:
     def __init__(self, clock: "Clock") -> None:
         self._clock = clock
         self.is_on = False
-        self.contexts: dict[RequestContext, None] = {}
-        """The connections there are, in the order they came."""
+        self.contexts: dict[RequestContext, int] = {}
+        """The connections there are, in the order they came, and when."""
         self.gone: list[tuple[RequestContext, bool]] = []
         """Readers whose last position is still to be written."""
-        self.gone_writers: list[RequestContext] = []
+        self.gone_writers: list[tuple[RequestContext, int]] = []
         """Producers without an id that are gone, and that nobody may have looked at."""
         self._events: list[Event] = []
         self._lost = 0
@@ -139,16 +139,16 @@ class Journal:
 
     def opened(self, context: "RequestContext") -> None:
         """A client has come."""
-        self.contexts[context] = None
+        self.contexts[context] = self._clock.now_ms()
 
     def closed(self, context: "RequestContext") -> None:
         """A client is gone."""
-        self.contexts.pop(context, None)
+        opened_ms = self.contexts.pop(context, 0)
         if self.is_on and context.fetched and not is_follower(context) and len(self.gone) < PENDING_MAX:
             # A fetch that waits for records will never bring any.
             self.gone.append((context, context.abandon is None))
         if self.is_on and context.wrote and len(self.gone_writers) < PENDING_MAX:
-            self.gone_writers.append(context)
+            self.gone_writers.append((context, opened_ms))
 
     def refused(self, context: "RequestContext", errors: "list[tuple[ApiKey, ErrorCode]]") -> None:
         """A client got errors. They are counted, and written once a second.

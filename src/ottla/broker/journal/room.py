@@ -13,6 +13,8 @@ TOPIC: Final = "__ottla_journal"
 RESERVE_BYTES: Final = 256 << 20
 _SHARE: Final = 10
 """Of a small disk, this part is the reserve."""
+_LEAST_BYTES: Final = 2 << 20
+"""More than one batch and its indexes take."""
 
 
 def has_room(volume: Volume) -> bool:
@@ -23,4 +25,4 @@ def has_room(volume: Volume) -> bool:
         usage = volume.disk.usage(volume.path)
     except DiskError:
         return False
-    return usage.usable_bytes > min(RESERVE_BYTES, usage.total_bytes // _SHARE)
+    return usage.usable_bytes > min(RESERVE_BYTES, max(usage.total_bytes // _SHARE, _LEAST_BYTES))

@@ -113,23 +113,24 @@ class Sampler:
     def _look_at_clients(self, now_ms: int) -> None:
         before, self._positions = self._positions, {}
         written, self._written = self._written, {}
-        for context in list(self._broker.journal.contexts):
+        for context, opened_ms in list(self._broker.journal.contexts.items()):
             if context.fetched is not None and not is_follower(context):
                 self._look_at_fetches(context, before.get(context), now_ms)
             if context.wrote:
                 places = _places_of(context)
                 self._written[context] = places
                 if written.get(context) != places:
-                    self._note_writes(context)
+                    self._note_writes(context, opened_ms)
 
-    def _note_writes(self, context: "RequestContext", **facts: Any) -> None:
-        self._note(context, "writes", at=_places_of(context), acks=min(context.wrote.values()), **facts)
+    def _note_writes(self, context: "RequestContext", opened_ms: int, **facts: Any) -> None:
+        acks = min(context.wrote.values())
+        self._note(context, "writes", at=_places_of(context), acks=acks, since=opened_ms, **facts)
 
     def _look_at_gone(self, now_ms: int) -> None:
         """Write where readers were when they went: between two looks they may have read much."""
         writers, self._broker.journal.gone_writers = self._broker.journal.gone_writers, []
-        for context in writers:
-            self._note_writes(context, closed=True)
+        for context, opened_ms in writers:
+            self._note_writes(context, opened_ms, closed=True)
         gone, self._broker.journal.gone = self._broker.journal.gone, []
         for context, was_answered in gone:
             assert context.fetched is not None, "only readers are kept"

@@ -47,7 +47,10 @@ def why_twice(case: GroupCase) -> Answer:
         f"nothing is proved: nothing that could be seen shows that group {case.group_id} got a record twice"
         if is_unknown
         else f"nothing wrong found: nothing shows that group {case.group_id} got a record twice",
-        (*case.not_seen, "what the application did with a record: only it knows"),
+        (
+            *case.not_seen,
+            "where a client was between two looks of the journal, and what it did with a record",
+        ),
         is_unknown,
         case.journal.span_ms,
         case.looked_at,

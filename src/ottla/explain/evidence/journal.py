@@ -104,6 +104,7 @@ OPTIONAL: Final[Mapping[str, Check]] = {
     "n": _is_number,
     "port": _is_number,
     "reason": _is_text_or_nothing,
+    "since": _is_number,
     "txn": _is_text_or_nothing,
 }
 """What a field has to be where it is: one that is not is left out."""

@@ -1,7 +1,7 @@
 """Who wrote without a producer id, as the journal has it: connections, and between which times they wrote.
 
-A line is written at the next look of the node, and when the connection closes. So a connection may have
-written from one look before its first line on.
+A line is written at the next look of the node, and when the connection closes, with the time when it came.
+Earlier releases did not: there a connection may have written from one look before its first line on.
 """
 
 from dataclasses import dataclass
@@ -34,8 +34,10 @@ class Writer:
 
     def may_have_written(self, where: TopicPartition, from_ms: int, to_ms: int) -> bool:
         """Say whether it was there when something was appended, between two times."""
-        ends_before = self.is_closed and self.last.at_ms < from_ms - 1_000
-        return where in self.places and not ends_before and self.first.at_ms - _LOOK_MS <= to_ms
+        # That a connection is closed is written up to a second later.
+        ends_before = self.is_closed and self.last.at_ms < from_ms
+        opened_ms = self.first.facts.get("since", self.first.at_ms - _LOOK_MS)
+        return where in self.places and not ends_before and opened_ms <= to_ms
 
 
 def writers_of(journal: JournalView) -> tuple[Writer, ...]:
@@ -67,8 +69,10 @@ def appended_between(journal: JournalView, record: RecordFacts) -> tuple[int | N
 
 
 def candidates(journal: JournalView, writers: tuple[Writer, ...], record: RecordFacts) -> list[Writer]:
-    """Return who may have written a record that has no producer id."""
+    """Return who may have written a record without producer id: by its create time, if it can be right."""
     after, before = appended_between(journal, record)
-    from_ms = record.timestamp if after is None else after
-    to_ms = max(record.timestamp, from_ms) if before is None else before
+    from_ms = max(record.timestamp, after or 0)
+    if before is not None:
+        from_ms = min(from_ms, before)
+    to_ms = from_ms if before is None else before
     return [one for one in writers if one.may_have_written(record.where, from_ms, to_ms)]

@@ -198,3 +198,33 @@ def clock_ahead(stage: Stage, is_faulty: bool) -> Answer:
     stage.write(stage.values(20), keys=lambda number: keys[number % 4], name="right", client="ours")
     stage.until_journal("appended-at")
     return ask_order(stage)
+
+
+@scenario("order", "clocks-differ", "The clock of one of two hosts is behind.")
+def clock_behind(stage: Stage, is_faulty: bool) -> Answer:
+    """Write in turn from two hosts, one of which is hours behind."""
+    stage.create(1)
+    keys = _keys(stage, 2)
+    behind_ms = stage.rng.randrange(600_000, 10_000_000) if is_faulty else 0
+    for turn in range(8):
+        late = turn % 2
+        stage.write(
+            stage.values(2),
+            keys=lambda number: keys[number % 2],
+            timestamp=lambda _, late=late: int(time.time() * 1000) - behind_ms * late,  # type: ignore[misc]
+            name=f"host-{'ab'[late]}",
+            client="confluent",
+        )
+        end = 2 * turn + 2
+        stage.until(lambda end=end: stage.journal_end() >= end, "the journal to see it")  # type: ignore[misc]
+    return ask_order(stage)
+
+
+@scenario("order", "keys-changed", "A deploy writes keys in another form.")
+def other_keys(stage: Stage, is_faulty: bool) -> Answer:
+    """Write records about the same things, with keys of another form from some time on."""
+    stage.create(4)
+    for form in ("{}", "user-{}" if is_faulty else "{}"):
+        names = [form.format(number % 12).encode() for number in range(60)]
+        stage.write(stage.values(60), keys=names.__getitem__, name="api")
+    return ask_order(stage)

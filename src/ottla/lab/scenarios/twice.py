@@ -263,3 +263,70 @@ def _start_again(stage: Stage, count: int, is_faulty: bool) -> None:
     stage.until_joined(1)
     if is_faulty:
         stage.until_seen(again, count)
+
+
+@scenario("twice", "aborted-records-read", "A transaction was aborted and sent again; a reader gets both.")
+def reads_aborted(stage: Stage, is_faulty: bool) -> Answer:
+    """Abort a transaction, send its records again, and read uncommitted records."""
+    from confluent_kafka import Producer
+
+    stage.create(1)
+    producer = Producer({"bootstrap.servers": stage.node.bootstrap, "transactional.id": "till"})
+    producer.init_transactions(60)
+    values = stage.values(stage.rng.randrange(5, 40))
+    for aborts in (True, False):
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(stage.topic, value, b"k")
+        producer.flush(60)
+        if aborts:
+            producer.abort_transaction(60)
+        else:
+            producer.commit_transaction(60)
+    isolation = "read_uncommitted" if is_faulty else "read_committed"
+    member = stage.member(client="confluent", isolation_level=isolation)
+    stage.until_seen(member, len(values) * (2 if is_faulty else 1))
+    stage.until_journal("fetch-position", client=member.client_id)
+    return ask_twice(stage)
+
+
+@scenario("twice", "produced-by-two-producers", "An importer without idempotence ran twice.")
+def imported_twice(stage: Stage, is_faulty: bool) -> Answer:
+    """Write the same lines with two processes of the same client id."""
+    stage.create(1)
+    lines = stage.values(stage.rng.randrange(20, 60))
+    for number in range(2):
+        keys = [f"{number if not is_faulty else 0}-{line:03}".encode() for line in range(len(lines))]
+        stage.write(lines, keys=lambda line, keys=keys: keys[line], name="importer", client="confluent")  # type: ignore[misc]
+        stage.until(
+            lambda number=number: stage.count_journal("writes", client="importer", closed=True) > number,  # type: ignore[misc]
+            "the importer to be gone",
+        )
+    return ask_topic_twice(stage)
+
+
+@scenario("twice", "equal-values", "Somebody says the same twice, without keys.")
+def says_it_again(stage: Stage, is_faulty: bool) -> Answer:
+    """Write some equal values without keys: whether they are duplicates, nobody knows."""
+    stage.create(1)
+    values = stage.values(30)
+    stage.write(values + (values[:5] if is_faulty else []))
+    return ask_topic_twice(stage)
+
+
+@scenario("twice", "seek-back", "An application goes back to records that it has committed.")
+def goes_back(stage: Stage, is_faulty: bool) -> Answer:
+    """Seek back, while commits only go forward."""
+    stage.create(1)
+    count = stage.rng.randrange(60, 120)
+    stage.write(stage.values(count))
+    member = stage.member(client="confluent", commits="each", work_ms=50, queued_max_messages_kbytes=1)
+    stage.until_committed(count)
+    stage.until_position(member, count)
+    member.order("commits never")
+    if is_faulty:
+        member.order("seek 20")
+        stage.until_seen(member, 2 * count - 20)
+    stage.write(stage.values(5))
+    stage.until_position(member, count + 5)
+    return ask_twice(stage)
