@@ -54,18 +54,22 @@ def test_rows_then_changes_with_images_before_and_after(
         connection.execute(f"UPDATE {table} SET id = 2 WHERE id = 1")
         connection.execute(f"DELETE FROM {table}")
 
-    records = read_topic(node.bootstrap, topic, 5)
+    records = read_topic(node.bootstrap, topic, 7)
 
     values: list[Any] = [None if record.value is None else json.loads(record.value) for record in records]
-    assert [value and value["op"] for value in values] == ["r", "u", "u", "d", None]
-    first, raised, moved, deleted, _ = values
+    assert [value and value["op"] for value in values] == ["r", "u", "d", None, "c", "d", None]
+    first, raised, ended, _, moved, deleted, _ = values
     # Decimals are bytes in base 64 without a schema: 150 and 225 hundredths.
     assert first["before"] is None
-    assert first["after"] == {"id": 1, "price": "AJY=", "at": 1767225600000, "raw": "AP8=", "big": "a"}
+    at = "2026-01-01T00:00:00.000000Z"
+    assert first["after"] == {"id": 1, "price": "AJY=", "at": at, "raw": "AP8=", "big": "a"}
     assert (raised["before"], raised["after"]["price"]) == (None, "AOE=")
-    assert (moved["before"]["id"], moved["after"]["id"]) == (1, 2)
+    # Another key for a row is the end of one and the beginning of another.
+    assert (ended["before"]["id"], moved["before"], moved["after"]["id"]) == (1, None, 2)
     assert (deleted["before"]["id"], deleted["after"]) == (2, None)
-    assert [json.loads(record.key) for record in records[2:]] == [{"id": 2}] * 3
+    assert [json.loads(record.key) for record in records[2:]] == [{"id": 1}] * 2 + [{"id": 2}] * 3
+    assert records[2].headers == records[3].headers == (("__debezium.newkey", b'{"id":2}'),)
+    assert records[4].headers == (("__debezium.oldkey", b'{"id":1}'),)
     assert worker.ask("DELETE", f"/connectors/{name}") == (204, None)
 
 

@@ -333,3 +333,22 @@ def test_values_without_a_schema_are_json_as_far_as_they_can_be() -> None:
     assert data == b'{"a":[1,true,null,1.5,"x"],"7":[1],"raw":"YWI="}'
     with pytest.raises(DataError, match="serialization error"):
         converter.from_bytes("t", b"[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(float("nan"), "NaN"), (float("inf"), "Infinity"), (-float("inf"), "-Infinity")]
+)
+def test_what_is_no_number_of_json_is_text_as_java_writes_it(number: float, text: str) -> None:
+    plain = JsonConverter({"schemas.enable": "false"})
+    assert plain.to_bytes("t", None, {"a": [number]}) == f'{{"a":["{text}"]}}'.encode()
+    assert plain.to_bytes("t", FLOAT64, number) == f'"{text}"'.encode()
+    enveloped = JsonConverter({})
+    schema = replace(FLOAT64, default=number)
+    data = enveloped.to_bytes("t", schema, number)
+    assert data is not None
+    assert json.loads(data) == {
+        "schema": {"type": "double", "optional": False, "default": text},
+        "payload": text,
+    }
+    _, found = enveloped.from_bytes("t", data)
+    assert str(found) == str(number)

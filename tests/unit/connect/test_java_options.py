@@ -44,7 +44,7 @@ DEBEZIUM = {
         (JDBC_SINK, "dialect.name", "OracleDatabaseDialect"),
         (JDBC_SINK, "jdbc.credentials.provider.class", "com.example.Vault"),
         (DEBEZIUM, "decimal.handling.mode", "string"),
-        (DEBEZIUM, "time.precision.mode", "adaptive"),
+        (DEBEZIUM, "publish.via.partition.root", "false"),
         (DEBEZIUM, "column.mask.with.12.chars", "public.users.name"),
         (DEBEZIUM, "signal.data.collection", "public.signals"),
         (DEBEZIUM, "heartbeat.interval.ms", "5000"),

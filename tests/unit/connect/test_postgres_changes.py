@@ -1,9 +1,7 @@
 """Changes of PostgreSQL: what is made there, which rows and changes become records, and what is forgotten."""
 
 import asyncio
-import datetime
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,22 +19,9 @@ from ottla.connect.connectors.sql.pgoutput import (
     RelationColumn,
     Truncate,
 )
-from ottla.connect.connectors.sql.postgres_changes import PostgresChangesTask, _Visible, from_text
+from ottla.connect.connectors.sql.postgres_changes import PostgresChangesTask, _Visible
+from ottla.connect.connectors.sql.postgres_values import TIMESTAMP_OID
 from ottla.connect.data.record import Record
-from ottla.connect.data.schema import (
-    BOOLEAN,
-    BYTES,
-    DATE_SCHEMA,
-    FLOAT64,
-    INT32,
-    INT64,
-    STRING,
-    TIME_SCHEMA,
-    TIMESTAMP_SCHEMA,
-    Schema,
-    decimal_schema,
-    optional,
-)
 from ottla.connect.errors import ConnectError
 from ottla.connect.plugins import Offset
 from ottla.connect.running.task import SourceContext
@@ -46,7 +31,8 @@ INT8, TEXT = 20, 25
 ITEMS = Relation(
     7, "public", "items", (RelationColumn("id", INT8, -1, True), RelationColumn("a", TEXT, -1, False))
 )
-COLUMNS = [Column("id", INT64, True), Column("a", optional(STRING))]
+COLUMNS = [("id", INT8, -1, True, True), ("a", TEXT, -1, False, False)]
+HIGH = "FFFFFFFF/FFFFFFFF"
 
 
 class Server:
@@ -54,13 +40,18 @@ class Server:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.level = "logical"
-        self.tables = [("other", "items"), ("public", "items"), ("public", "more")]
+        self.tables = [("other", "items", False), ("public", "items", False), ("public", "more", False)]
+        self.columns: list[tuple[str, int, int, bool, bool]] = COLUMNS
+        self.roots: dict[int, str] = {}
         self.published: list[str] | None = None
+        self.publishes_all = False
+        self.publishes_roots = False
         self.slots: list[str] = []
         self.rows: dict[str, list[tuple[Any, ...]]] = {}
         self.snapshot = "100:100:"
         self.confirmed = "0/10"
-        self.now = "0/20"
+        self.flushed = "0/20"
+        self.inserted = HIGH
         self.log: list[Message | None] = []
         self.asked: list[tuple[str, tuple[Any, ...]]] = []
         self.limits: list[int] = []
@@ -71,8 +62,8 @@ class Server:
     def close(self) -> None:
         self.is_closed = True
 
-    def columns(self, table: str) -> list[Column]:
-        return COLUMNS
+    def texts(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[list[Column], list[Any]]:
+        return self.query(statement, parameters)
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[list[Column], list[Any]]:
         self.asked.append((statement, tuple(parameters)))
@@ -95,15 +86,21 @@ class Server:
             return [(b"%d" % place,) for place in range(len(self.log))][: parameters[1]]
         found: Mapping[str, Sequence[Any]] = {
             "SHOW wal_level": [(self.level,)],
-            "FROM pg_tables": self.tables,
-            "pg_publication_tables": [(name,) for name in self.published or ()],
-            "FROM pg_publication WHERE": [] if self.published is None else [(1,)],
+            "pubviaroot": [(1,)] if self.publishes_roots else [],
+            "SELECT puballtables": [] if self.published is None else [(self.publishes_all,)],
+            "pg_publication_tables": [tuple(name.split(".")) for name in self.published or ()],
+            "pg_partition_root": [("public", self.roots[parameters[0]])]
+            if parameters and parameters[0] in self.roots
+            else [],
+            "FROM pg_class c JOIN pg_attribute": self.columns,
+            "c.relkind": self.tables,
             "SELECT 1 FROM pg_replication_slots": [(1,)]
             if parameters and parameters[0] in self.slots
             else [],
             "confirmed_flush_lsn": [(self.confirmed,)],
             "pg_current_snapshot": [(self.snapshot,)],
-            "pg_current_wal_lsn": [(self.now,)],
+            "pg_current_wal_flush_lsn": [(self.flushed,)],
+            "pg_current_wal_insert_lsn": [(self.inserted,)],
         }
         return next((rows for text, rows in found.items() if text in statement), [])
 
@@ -160,7 +157,7 @@ AT = {"lsn": 50}
 
 
 def test_the_rows_that_are_there_come_first_and_as_one_moment_shows_them(server: Server) -> None:
-    server.rows = {"public.items": [(1, "x"), (2, None), (3, "z")], "public.more": [(9, "m")]}
+    server.rows = {"public.items": [("1", "x"), ("2", None), ("3", "z")], "public.more": [("9", "m")]}
     server.snapshot = "100:105:101,103"
     task = start(
         table_include_list=r"public\..*", snapshot_fetch_size="2", slot_name="s", publication_name='p"q'
@@ -176,7 +173,9 @@ def test_the_rows_that_are_there_come_first_and_as_one_moment_shows_them(server:
     assert shown([first]) == [("r", None, {"id": 1, "a": "x"})]
     assert (first.topic, first.key, first.source_partition) == ("p.public.items", {"id": 1}, {"server": "p"})
     # The slot was made before, so nothing between it and the rows is lost.
-    assert first.source_offset == {"lsn": 0x10, "snapshot_txns": "100:105:101,103"}
+    end = 0xFFFFFFFF_FFFFFFFF
+    kept = {"snapshot_txns": "100:105:101,103", "snapshot_end_lsn": end}
+    assert first.source_offset == {"lsn": 0x10, **kept}
     assert first.value["source"]["snapshot"] == "true"
     assert (first.value["source"]["table"], first.value["source"]["db"]) == ("items", "shop")
     assert (first.value["source"]["txId"], first.value["source"]["lsn"]) == (None, 0x10)
@@ -192,14 +191,14 @@ def test_the_rows_that_are_there_come_first_and_as_one_moment_shows_them(server:
     assert [record.value["after"]["id"] for record in changes] == [101, 105]
     assert len(server.told("COMMIT")) == 1
     offset = dict(changes[-1].source_offset or {})
-    assert offset == {"lsn": 16 * 105 + 8, "txId": 105, "snapshot_txns": "100:105:101,103"}
+    assert offset == {"lsn": 16 * 105 + 8, "txId": 105, **kept}
 
 
 @pytest.mark.parametrize(("mode", "reads"), [("initial", True), ("initial_only", True), ("no_data", False)])
 def test_reading_rows_and_following_changes_can_each_be_left_out(
     server: Server, mode: str, reads: bool
 ) -> None:
-    server.rows = {"public.items": [(1, "x")]}
+    server.rows = {"public.items": [("1", "x")]}
     task = start(table_include_list="public.items", snapshot_mode=mode)
     server.log = [ITEMS, *transaction(200, 0x90, Change("c", 7, after=("2", None)))]
     records = [record for _ in range(3) for record in poll(task)]
@@ -231,18 +230,20 @@ def test_changes_have_the_row_before_and_after_as_far_as_the_log_has_it(server: 
     assert shown(records) == [
         ("c", None, {"id": 1, "a": "x"}),
         ("u", None, {"id": 1, "a": "__debezium_unavailable_value"}),
-        ("u", {"id": 1, "a": "x"}, {"id": 2, "a": "x"}),
+        ("d", {"id": 1, "a": "x"}, None),
+        None,
+        ("c", None, {"id": 2, "a": "x"}),
         ("d", {"id": 2, "a": None}, None),
         None,
         ("d", {"id": 3, "a": None}, None),
         None,
     ]
-    assert [record.key for record in records] == [{"id": key} for key in (1, 1, 2, 2, 2, 3, 3)]
+    assert [record.key for record in records] == [{"id": key} for key in (1, 1, 1, 1, 2, 2, 2, 3, 3)]
     assert {str(record.source_offset) for record in records} == {"{'lsn': 4294967400, 'txId': 5}"}
     source = records[0].value["source"]
     assert (source["txId"], source["lsn"], source["snapshot"]) == (5, 0x1_0000_0060, "false")
     # A second after the beginning of 2000.
-    assert source["ts_ms"] == records[0].timestamp_ms == records[4].timestamp_ms == 946_684_801_000
+    assert source["ts_ms"] == records[0].timestamp_ms == records[3].timestamp_ms == 946_684_801_000
     schema = records[0].value_schema
     assert schema is not None
     assert [item.name for item in schema.fields] == ["before", "after", "source", "op", "ts_ms"]
@@ -273,8 +274,138 @@ def test_some_kinds_of_changes_and_the_mark_of_a_deletion_can_be_left_out(server
     server.log = [ITEMS, *transaction(5, 60, *changes)]
     records = poll(start(AT, skipped_operations="u,t", tombstones_on_delete="false"))
     assert [record.value["op"] for record in records] == ["c", "d"]
-    with pytest.raises(ConnectError, match="TRUNCATE of items: the rows are gone"):
-        poll(start(AT))
+    by_default = [record.value and record.value["op"] for record in poll(start(AT))]
+    assert by_default == ["c", "u", "d", None]
+    emptied = poll(start(AT, skipped_operations="none"))[-1]
+    assert (emptied.key, emptied.key_schema, shown([emptied])) == (None, None, [("t", None, None)])
+
+
+def test_another_key_ends_the_old_row_and_begins_a_new_one(server: Server) -> None:
+    server.slots = ["debezium"]
+    change = Change("u", 7, before=("3", None), is_key_only=True, after=("30", "x"))
+    server.log = [ITEMS, *transaction(5, 60, change)]
+    deleted, tombstone, created = poll(start(AT))
+    assert shown([deleted, tombstone, created]) == [
+        ("d", {"id": 3, "a": None}, None),
+        None,
+        ("c", None, {"id": 30, "a": "x"}),
+    ]
+    assert [record.key for record in (deleted, tombstone, created)] == [{"id": 3}, {"id": 3}, {"id": 30}]
+    (moved_to,), (same,), (moved_from,) = deleted.headers, tombstone.headers, created.headers
+    assert moved_to == same == ("__debezium.newkey", deleted.key_schema, {"id": 30})
+    assert moved_from == ("__debezium.oldkey", created.key_schema, {"id": 3})
+    without = poll(start(AT, tombstones_on_delete="false"))
+    assert [record.value["op"] for record in without] == ["d", "c"]
+
+
+def test_numbers_of_transactions_that_come_again_drop_no_change(server: Server) -> None:
+    server.rows, server.snapshot, server.inserted = {"public.items": [("1", "x")]}, "100:100:", "0/80"
+    task = start(table_include_list="public.items")
+    assert [len(poll(task)) for _ in range(2)] == [1, 0]
+    # After 2^31 transactions a number looks as if it were of the past.
+    later = 100 + (1 << 31) + 5
+    changes = [(99, 0x60), (later, 0x80), (99, 0x90)]
+    server.log = [ITEMS]
+    for xid, lsn in changes:
+        server.log += transaction(xid, lsn, Change("c", 7, after=(str(lsn), None)))
+    records = poll(task)
+    assert [record.value["after"]["id"] for record in records] == [0x80, 0x90]
+    assert [record.source_offset for record in records] == [
+        {"lsn": 0x88, "txId": later},
+        {"lsn": 0x98, "txId": 99},
+    ]
+    again = start({"lsn": 0x20, "snapshot_txns": "100:100:", "snapshot_end_lsn": 0x80})
+    assert [record.value["after"]["id"] for record in poll(again)] == [0x80, 0x90]
+
+
+def test_changes_of_tables_that_are_not_followed_any_more_are_left_out(server: Server) -> None:
+    server.slots, server.published = ["debezium"], ["public.items", "public.more"]
+    more = Relation(8, "public", "more", ITEMS.columns)
+    changes: list[Message] = [
+        Change("c", 7, after=("1", "x")),
+        Change("c", 8, after=("2", "x")),
+        Truncate((8,)),
+    ]
+    server.log = [ITEMS, more, *transaction(5, 60, *changes)]
+    records = poll(start(AT, table_include_list="public.items", skipped_operations="none"))
+    assert [record.topic for record in records] == ["p.public.items"]
+
+
+def test_changes_of_a_table_that_is_gone_are_delivered_with_the_key_of_their_time(server: Server) -> None:
+    server.slots, server.tables, server.columns = ["debezium"], [], []
+    server.log = [ITEMS, *transaction(5, 60, Change("c", 7, after=("1", "x")))]
+    (record,) = poll(start(AT))
+    assert (record.key, record.value["after"]) == ({"id": 1}, {"id": 1, "a": "x"})
+    assert server.told("PUBLICATION ") == []
+
+
+@pytest.mark.parametrize(
+    ("identity", "marked", "keys"),
+    [("d", {"id"}, {"id"}), ("i", {"a"}, {"a"}), ("f", {"id", "a"}, {"id"}), ("n", set(), {"id"})],
+)
+def test_the_key_is_the_one_that_the_log_knows(
+    server: Server, identity: str, marked: set[str], keys: set[str]
+) -> None:
+    server.slots = ["debezium"]
+    columns = tuple(item._replace(is_key=item.name in marked) for item in ITEMS.columns)
+    relation = ITEMS._replace(columns=columns, identity=identity)
+    server.log = [relation, *transaction(5, 60, Change("c", 7, after=("1", "x")))]
+    (record,) = poll(start(AT))
+    assert record.key is not None
+    assert set(record.key) == keys
+
+
+def test_a_partitioned_table_is_one(server: Server) -> None:
+    server.tables = [("public", "days", True)]
+    server.rows, server.roots = {"public.days": [("1", "x")]}, {9: "days"}
+    task = start()
+    (made,) = [text for text, _ in server.told("CREATE PUBLICATION")]
+    assert made.endswith('FOR TABLE "public"."days" WITH (publish_via_partition_root = true)')
+    (row,) = poll(task)
+    assert "ONLY" not in server.told("DECLARE")[0][0]
+    partition = Relation(9, "public", "days_2026", ITEMS.columns)
+    server.log = [partition, *transaction(200, 0x90, Change("c", 9, after=("2", None)))]
+    (change,) = poll(task)
+    assert row.topic == change.topic == "p.public.days"
+    server.published = ["public.days_2026", "public.days"]
+    with pytest.raises(ConnectError, match=r"SET \(publish_via_partition_root = true\)"):
+        start(publication_autocreate_mode="disabled")
+    start()
+    assert len(server.told("ALTER PUBLICATION")) == 1
+    server.publishes_roots = True
+    start(publication_autocreate_mode="disabled")
+
+
+def test_a_publication_of_all_tables_lacks_none(server: Server) -> None:
+    server.published, server.publishes_all = [], True
+    start()
+    assert server.told("ALTER PUBLICATION") == []
+
+
+def test_only_the_rows_that_are_there_need_no_slot(server: Server) -> None:
+    server.level, server.rows = "replica", {"public.items": [("1", "x")]}
+    task = start(table_include_list="public.items", snapshot_mode="initial_only", slot_drop_on_stop="true")
+    assert [len(poll(task)) for _ in range(3)] == [1, 0, 0]
+    asyncio.run(task.stop())
+    assert server.slots == []
+    assert server.told("PUBLICATION ") == server.told("pg_drop_replication_slot") == []
+
+
+def test_a_value_that_cannot_be_converted_names_its_row_and_column(server: Server) -> None:
+    server.slots = ["debezium"]
+    relation = ITEMS._replace(
+        columns=(ITEMS.columns[0], RelationColumn("at", TIMESTAMP_OID, -1, False)),
+    )
+    cells = (("1", "infinity"), ("2", "2026-01-02 03:04:05"))
+    changes = [Change("c", 7, after=row) for row in cells]
+    server.log = [relation, *transaction(5, 60, *changes)]
+    wrong, right = poll(start(AT))
+    assert str(wrong.problem) == (
+        "column 'at' of the row id=1 of 'public.items': 'infinity' cannot be converted: it is not one day or "
+        "time"
+    )
+    assert wrong.source_offset == right.source_offset == {"lsn": 68, "txId": 5}
+    assert (right.problem, right.value["after"]) == (None, {"id": 2, "at": 1_767_323_045_000_000})
 
 
 def test_a_transaction_that_is_not_complete_waits(server: Server) -> None:
@@ -311,10 +442,10 @@ def test_the_slot_moves_on_also_when_nothing_concerns_us(
     def places() -> list[Any]:
         return [parameters[1] for _, parameters in server.told("slot_advance")]
 
-    server.now = "0/AB"
+    server.flushed = "0/AB"
     poll(task)
     assert places() == ["0/AB"]
-    server.now = "1/C"
+    server.flushed = "1/C"
     now_s[0] += 9.0
     poll(task)
     assert places() == ["0/AB"], "not each time"
@@ -381,36 +512,6 @@ def test_a_publication_gets_the_tables_that_it_lacks(
 )
 def test_a_snapshot_says_which_transactions_it_shows(text: str, xid: int, has: bool) -> None:
     assert _Visible.parse(text).has(xid) is has
-
-
-@pytest.mark.parametrize(
-    ("schema", "text", "value"),
-    [
-        (decimal_schema(2), "1.50", Decimal("1.50")),
-        (DATE_SCHEMA, "2026-01-02", datetime.date(2026, 1, 2)),
-        (TIME_SCHEMA, "01:02:03", datetime.time(1, 2, 3)),
-        (
-            TIMESTAMP_SCHEMA,
-            "2026-01-02 03:04:05",
-            datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC),
-        ),
-        (
-            TIMESTAMP_SCHEMA,
-            "2026-01-02 03:04:05+00",
-            datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC),
-        ),
-        (BOOLEAN, "t", True),
-        (BOOLEAN, "f", False),
-        (INT32, "-7", -7),
-        (INT64, "7", 7),
-        (FLOAT64, "1.5", 1.5),
-        (BYTES, "\\x00ff", b"\x00\xff"),
-        (STRING, "7", "7"),
-    ],
-)
-def test_values_are_read_as_postgresql_writes_them(schema: Schema, text: str, value: object) -> None:
-    found = from_text(schema, text)
-    assert (found, type(found)) == (value, type(value))
 
 
 @pytest.mark.parametrize(

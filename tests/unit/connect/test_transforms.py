@@ -94,6 +94,25 @@ def test_times_between_their_forms() -> None:
         _value("TimestampConverter", INT64, 1_767_270_600, target_type="Timestamp", unix_precision="seconds")
         == when
     )
+    # Numbers of nanoseconds have more digits than a float.
+    odd = datetime.datetime(2026, 1, 1, 12, 30, 0, 123_000, datetime.UTC)
+    nanos = 1_767_270_600_123_000_001
+    assert (
+        _value("TimestampConverter", INT64, nanos, target_type="Timestamp", unix_precision="nanoseconds")
+        == odd
+    )
+    for unit, number in (
+        ("nanoseconds", nanos - 1),
+        ("microseconds", 1_767_270_600_123_000),
+        ("seconds", 1_767_270_600),
+    ):
+        assert (
+            _value("TimestampConverter", TIMESTAMP_SCHEMA, odd, target_type="unix", unix_precision=unit)
+            == number
+        )
+    # As in Java, what is left over goes towards zero.
+    before = _value("TimestampConverter", INT64, -1_500, target_type="unix", unix_precision="microseconds")
+    assert before == -1_000
 
 
 def test_keys_and_headers() -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import re
 import secrets
 from collections.abc import Mapping
@@ -61,7 +62,7 @@ class JsonConverter:
         if self._has_schemas:
             payload = {"schema": None if schema is None else schema_to_json(schema), "payload": payload}
         try:
-            text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
+            text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise DataError(f"the value is not JSON: {error}") from error
         return (_MARKED.sub(r"\1", text) if self._is_numeric else text).encode()
@@ -114,7 +115,7 @@ class JsonConverter:
                 ]
             case Type.BYTES:
                 return base64.b64encode(bytes(value)).decode()
-        return value
+        return finite_or_text(value)
 
     def _number(self, value: Decimal) -> Any:
         if not value.is_finite():
@@ -129,7 +130,7 @@ class JsonConverter:
         if isinstance(value, list | tuple):
             return [self._plain(item) for item in value]
         if value is None or isinstance(value, bool | int | float | str):
-            return value
+            return finite_or_text(value)
         return self.to_json(infer(value), value)
 
     def from_json(self, schema: Schema | None, value: Any) -> Any:
@@ -178,6 +179,13 @@ class JsonConverter:
         return value
 
 
+def finite_or_text(value: Any) -> Any:
+    """Return a value as JSON has it: NaN and the infinities are no numbers there, so Java writes texts."""
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 def schema_to_json(schema: Schema) -> dict[str, Any]:
     """Return a schema as envelopes have it."""
     content: dict[str, Any] = {"type": schema.type.value}
@@ -198,7 +206,8 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
         content["parameters"] = dict(schema.parameters)
     if schema.default is not None:
         default = to_primitive(schema, schema.default)
-        content["default"] = base64.b64encode(default).decode() if isinstance(default, bytes) else default
+        is_bytes = isinstance(default, bytes)
+        content["default"] = base64.b64encode(default).decode() if is_bytes else finite_or_text(default)
     return content
 
 

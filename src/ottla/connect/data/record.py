@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.connect.data.schema import Schema
+from ottla.connect.errors import DataError
 
 
 class Header(NamedTuple):
@@ -20,7 +21,8 @@ class Header(NamedTuple):
 class Record:
     """A record: where it goes or came from, its key and value with their schemas.
 
-    Of a source it also says where in the source it was. Of a sink it has the record of the topic.
+    Of a source it also says where in the source it was. Of a sink it has the record of the topic. With a
+    problem it stands for a record that the source could not make.
     """
 
     topic: str
@@ -34,3 +36,4 @@ class Record:
     source_partition: Mapping[str, Any] | None = None
     source_offset: Mapping[str, Any] | None = None
     origin: ConsumerRecord | None = None
+    problem: DataError | None = None

@@ -7,7 +7,13 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from ottla.client.consumer.record import ConsumerRecord
-from ottla.connect.configs.common import HEADER_CONVERTER, KEY_CONVERTER, TRANSFORMS, VALUE_CONVERTER
+from ottla.connect.configs.common import (
+    CONNECTOR_CLASS,
+    HEADER_CONVERTER,
+    KEY_CONVERTER,
+    TRANSFORMS,
+    VALUE_CONVERTER,
+)
 from ottla.connect.configs.keys import Kind, parse
 from ottla.connect.converters.converter import Converter, HeaderConverter
 from ottla.connect.converters.plain import ValueHeaderConverter
@@ -78,6 +84,7 @@ class Conversion:
         self, plugins: Plugins, config: Config, defaults: Mapping[str, str], tolerance: Tolerance
     ) -> None:
         self._tolerance = tolerance
+        self._connector_class = config.get(CONNECTOR_CLASS, "")
         self._steps = _steps(plugins, config)
         self._changed_keys = _Changed()
         self._changed_values = _Changed()
@@ -97,6 +104,9 @@ class Conversion:
 
     def transform(self, record: Record) -> Record | None:
         """Return what the transformations make of a record. None: it is dropped. Raises Skipped."""
+        if record.problem is not None:
+            self._tolerance.report(Stage.TASK_POLL, self._connector_class, record.origin, record.problem)
+            raise Skipped from record.problem
         current: Record | None = record
         for step in self._steps:
             if current is None:

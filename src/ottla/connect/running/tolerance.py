@@ -19,6 +19,7 @@ _HEADER: Final = "__connect.errors."
 class Stage(StrEnum):
     """Where a record was when it could not be processed."""
 
+    TASK_POLL = "TASK_POLL"
     TRANSFORMATION = "TRANSFORMATION"
     KEY_CONVERTER = "KEY_CONVERTER"
     VALUE_CONVERTER = "VALUE_CONVERTER"

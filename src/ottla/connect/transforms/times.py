@@ -24,7 +24,13 @@ from ottla.connect.transforms.java_dates import format_date, parse_date
 from ottla.connect.transforms.sides import Side, on_key, on_value
 
 _CLASS: Final = "org.apache.kafka.connect.transforms.TimestampConverter"
-_UNITS: Final = {"seconds": 1_000, "milliseconds": 1, "microseconds": 0.001, "nanoseconds": 0.000_001}
+_NANOS: Final = {
+    "seconds": 1_000_000_000,
+    "milliseconds": 1_000_000,
+    "microseconds": 1_000,
+    "nanoseconds": 1,
+}
+_MS_NANOS: Final = _NANOS["milliseconds"]
 _SCHEMAS: Final = {
     "string": STRING,
     "unix": INT64,
@@ -76,7 +82,7 @@ class TimestampConverter:
             case "string":
                 return format_date(self._format, when)
             case "unix":
-                return int(to_ms(when) / _UNITS[self._unit])
+                return _scaled(to_ms(when), _MS_NANOS, _NANOS[self._unit])
             case "Date":
                 return when.date()
             case "Time":
@@ -91,10 +97,16 @@ class TimestampConverter:
         if isinstance(value, datetime.time):
             return datetime.datetime.combine(EPOCH.date(), value, datetime.UTC)
         if isinstance(value, int) and not isinstance(value, bool):
-            return from_ms(int(value * _UNITS[self._unit]))
+            return from_ms(_scaled(value, _NANOS[self._unit], _MS_NANOS))
         if isinstance(value, str) and self._format:
             return parse_date(self._format, value)
         raise DataError(f"{value!r} is not a time")
+
+
+def _scaled(value: int, unit: int, other: int) -> int:
+    """Return a number of one unit in another. What is left over goes, towards zero as in Java."""
+    scaled = abs(value) * unit // other
+    return scaled if value >= 0 else -scaled
 
 
 _KEYS: Final = (
@@ -113,7 +125,7 @@ _KEYS: Final = (
         "The unit of numbers.",
         "milliseconds",
         Importance.LOW,
-        check=one_of(*_UNITS),
+        check=one_of(*_NANOS),
     ),
 )
 PLUGINS: Final = (

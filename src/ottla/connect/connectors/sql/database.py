@@ -5,13 +5,13 @@ calls block: connectors make them in a thread.
 """
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from ottla.connect.data.schema import Schema
-from ottla.connect.errors import ConnectError
+from ottla.connect.data.schema import EPOCH, Schema
+from ottla.connect.errors import ConnectError, DataError
 
 JDBC: Final = "jdbc:"
 OFFSETS_TABLE: Final = "ottla_connect_offsets"
@@ -47,6 +47,12 @@ class Database(Protocol):
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[list[Column], list[Row]]:
         """Return the columns and rows of a query, in a transaction of its own."""
 
+    def read(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[list[Column], Sequence[Row]]:
+        """Return the columns and rows of a query, with values for `typed`."""
+
+    def typed(self, schema: Schema, value: Any) -> Any:
+        """Return a value that was read, as its schema says. Raises DataError."""
+
     def transact(self, statements: Statements, check: "Check | None" = None) -> None:
         """Run statements, each for many rows of parameters, in one transaction, which `check` begins."""
 
@@ -70,6 +76,29 @@ class DatabaseGone(DatabaseError):
 
 class RowRefused(DatabaseError):
     """A row that the database does not take, and never will."""
+
+
+def named_row(
+    table: str,
+    columns: Sequence[tuple[str, Schema]],
+    cells: Sequence[Any],
+    keys: Collection[str],
+    typed: Callable[[Schema, Any], Any],
+) -> dict[str, Any]:
+    """Return the values of a row by their columns. Raises DataError, which names row and column."""
+    row = {}
+    for (name, schema), cell in zip(columns, cells, strict=True):
+        try:
+            row[name] = typed(schema, cell)
+        except DataError as error:
+            named = ", ".join(
+                f"{column}={found}"
+                for (column, _), found in zip(columns, cells, strict=True)
+                if column in keys
+            )
+            of_row = f" of the row {named}" if named else ""
+            raise DataError(f"column {name!r}{of_row} of {table!r}: {error}") from error
+    return row
 
 
 def quoted(name: str) -> str:
@@ -125,7 +154,7 @@ def as_datetime(value: Any) -> datetime.datetime:
     if isinstance(value, datetime.datetime):
         return value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)
     if isinstance(value, int | float):
-        return datetime.datetime.fromtimestamp(value / 1000, datetime.UTC)
+        return EPOCH + datetime.timedelta(milliseconds=value)
     if isinstance(value, str):
         try:
             return as_datetime(datetime.datetime.fromisoformat(value))

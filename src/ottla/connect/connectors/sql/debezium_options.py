@@ -19,15 +19,12 @@ UNSUPPORTED: Final = {
     "heartbeat.interval.ms": Unsupported("the slot moves on by itself", ("0",)),
     "heartbeat.action.query": Unsupported("the slot moves on by itself"),
     "decimal.handling.mode": Unsupported("use the transformation Cast", ("precise",)),
-    "time.precision.mode": Unsupported(
-        "times are those of Connect's own types, so say connect", ("connect",)
-    ),
     "hstore.handling.mode": Unsupported("values of hstore are text"),
     "interval.handling.mode": Unsupported("intervals are text", ("string",)),
     "binary.handling.mode": Unsupported("bytes stay bytes", ("bytes",)),
     "money.fraction.digits": Unsupported("money has the digits of the server", ("2",)),
     "provide.transaction.metadata": Unsupported("changes have their transaction in source", ("false",)),
-    "publish.via.partition.root": Unsupported("make the publication yourself", ("false",)),
+    "publish.via.partition.root": Unsupported("partitioned tables are followed by their root", ("true",)),
     "publication.": Unsupported("make the publication yourself"),
     "replica.identity.autoset.values": Unsupported("set REPLICA IDENTITY of the tables yourself"),
     "slot.stream.params": Unsupported("options of the plugin are not passed on"),

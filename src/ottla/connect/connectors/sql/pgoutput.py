@@ -41,6 +41,9 @@ class Relation(NamedTuple):
     schema: str
     table: str
     columns: tuple[RelationColumn, ...]
+    identity: str = "d"
+    """What the log has of a row before a change, by PostgreSQL's letters: d the primary key, i an index, f
+    all of it, n nothing. With f all columns are marked as its key."""
 
 
 class Begin(NamedTuple):
@@ -102,14 +105,14 @@ def decode(data: bytes) -> Message | None:
 def _relation(reader: "_Reader") -> Relation:
     (oid,) = reader.numbers(">I")
     schema, table = reader.text(), reader.text()
-    _identity, count = reader.numbers(">bh")
+    identity, count = reader.numbers(">Bh")
     columns = []
     for _ in range(count):
         (flags,) = reader.numbers(">b")
         name = reader.text()
         type_oid, modifier = reader.numbers(">Ii")
         columns.append(RelationColumn(name, type_oid, modifier, bool(flags & 1)))
-    return Relation(oid, schema, table, tuple(columns))
+    return Relation(oid, schema, table, tuple(columns), chr(identity))
 
 
 def _change(kind: int, reader: "_Reader") -> Change:

@@ -2,43 +2,33 @@
 after.
 
 The slot is made before the rows are read. Transactions that the rows contain already are left out of the
-stream, by the numbers of transactions that were visible to the read. All rows are one transaction of the
-producer. A change is read from the slot without moving it, written with its position, and only then the slot
-moves on. So each change is in the topic exactly once, whatever dies in between.
+stream, by the numbers of transactions that were visible to the read. That ends where the log was when the
+rows were read: numbers come again after 2^32 transactions. All rows are one transaction of the producer. A
+change is read from the slot without moving it, written with its position, and only then the slot moves on. So
+each change is in the topic exactly once, whatever dies in between.
 """
 
 import asyncio
 import datetime
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from ottla.connect.configs.keys import Importance, Key, Kind, at_least, one_of, parse
-from ottla.connect.connectors.sql.database import Column, Row, quoted
 from ottla.connect.connectors.sql.debezium_options import NEEDLESS, UNSUPPORTED
 from ottla.connect.connectors.sql.pgoutput import (
-    UNCHANGED,
     Begin,
-    Cell,
     Change,
     Commit,
     Relation,
-    RelationColumn,
     Truncate,
     decode,
 )
+from ottla.connect.connectors.sql.postgres_catalog import Catalog, Table, quoted_name
+from ottla.connect.connectors.sql.postgres_records import Moment, TableRecords
+from ottla.connect.connectors.sql.postgres_values import Precision, schema_of
 from ottla.connect.data.record import Record
-from ottla.connect.data.schema import (
-    INT64,
-    STRING,
-    Schema,
-    Type,
-    optional,
-    struct,
-    to_ms,
-)
+from ottla.connect.data.schema import optional, to_ms
 from ottla.connect.errors import ConnectError
 from ottla.connect.plugins import Config, ConnectorPlugin, Offset, PluginKind
 from ottla.connect.running.task import SourceContext, SourceTask
@@ -46,8 +36,9 @@ from ottla.connect.running.task import SourceContext, SourceTask
 _LOW, _MEDIUM = Importance.LOW, Importance.MEDIUM
 _LSN: Final = "lsn"
 _SNAPSHOT: Final = "snapshot_txns"
+_SNAPSHOT_END: Final = "snapshot_end_lsn"
+_INITIAL_ONLY: Final = "initial_only"
 _POSTGRES_EPOCH: Final = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
-_UNAVAILABLE: Final = "__debezium_unavailable_value"
 _ADVANCE_S: Final = 10.0
 _BATCHES_AT_ONCE_MAX: Final = 16
 
@@ -89,9 +80,8 @@ _KEYS: Final = (
     Key(
         "skipped.operations",
         Kind.LIST,
-        "Changes that are left out: c, u, d, or t for TRUNCATE. Without t a TRUNCATE stops the task, since "
-        "its rows go without a change for each.",
-        [],
+        "Changes that are left out: c, u, d, or t for TRUNCATE. none: all changes are records.",
+        ["t"],
         _MEDIUM,
     ),
     Key(
@@ -118,6 +108,16 @@ _KEYS: Final = (
         "initial",
         _MEDIUM,
         check=one_of("initial", "no_data", "never", "initial_only"),
+    ),
+    Key(
+        "time.precision.mode",
+        Kind.STRING,
+        "adaptive: times are numbers, with microseconds if the column has them. adaptive_time_microseconds: "
+        "the same, with times of a day always in microseconds. connect: times are Connect's own types, in "
+        "milliseconds.",
+        Precision.ADAPTIVE.value,
+        _MEDIUM,
+        check=one_of(*(item.value for item in Precision)),
     ),
     Key(
         "tombstones.on.delete",
@@ -177,19 +177,23 @@ class PostgresChangesTask(SourceTask):
         self._slot = config.get("slot.name", "debezium")
         self._publication = config.get("publication.name", "dbz_publication")
         self._snapshot_mode = config.get("snapshot.mode", "initial")
-        self._adds_tombstones = config.get("tombstones.on.delete", "true").lower() == "true"
+        self._precision = Precision(config.get("time.precision.mode", Precision.ADAPTIVE))
         self._interval_s = int(config.get("poll.interval.ms", "500")) / 1000
-        self._skipped = set(parse("list", Kind.LIST, config.get("skipped.operations", "")))
+        self._skipped = set(parse("list", Kind.LIST, config.get("skipped.operations", "t")))
         self._rows_at_once = int(config.get("snapshot.fetch.size", "2000"))
         self._changes_max = int(config.get("max.batch.size", "2048"))
         self._partition = {"server": self._prefix}
         self._batches_at_once = 1
         self._database: Any = None
+        self._catalog: Catalog | None = None
         self._seen_lsn = 0
         self._visible_text: str | None = None
+        self._visible_until = 0
+        """From here on in the log the rows that were read have no transaction."""
         self._rows: Any = None
         self._relations: dict[int, Relation] = {}
-        self._types: dict[int, _TableTypes] = {}
+        self._tables: dict[int, TableRecords | None] = {}
+        """By the number of the table. None: it is not followed."""
         self._advance_to = 0
         self._advanced_s = 0.0
         self._is_done = False
@@ -217,19 +221,28 @@ class PostgresChangesTask(SourceTask):
         return PostgresDatabase(settings)
 
     def _prepare(self, database: Any, offset: Mapping[str, Any] | None) -> None:
+        is_known = offset is not None and _LSN in offset
+        self._is_done = is_known and self._snapshot_mode == _INITIAL_ONLY
+        if self._is_done:
+            return
+        catalog = self._catalog = Catalog(database, self._config)
+        tables = catalog.chosen()
+        # Changes of tables that are gone meanwhile are delivered all the same.
+        if not tables and not is_known:
+            raise ConnectError("no table matches table.include.list: create it first, or change the list")
+        if self._snapshot_mode == _INITIAL_ONLY:
+            # A slot that nobody moves would keep the server's log for ever.
+            self._rows = self._read_all_rows(database, tables, self._lsn_of(database, "insert"))
+            return
         level = database.query("SHOW wal_level")[1][0][0]
         if level != "logical":
             raise ConnectError(
                 f"wal_level of PostgreSQL is {level}: set it to logical, and restart the server"
             )
-        tables = self._tables(database)
-        if not tables:
-            raise ConnectError("no table matches table.include.list: create it first, or change the list")
-        self._publish(database, tables)
-        has_slot = bool(
-            database.query("SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", (self._slot,))[1]
-        )
-        if offset is not None and _LSN in offset:
+        if tables:
+            catalog.publish(tables)
+        has_slot = self._has_slot(database)
+        if offset is not None and is_known:
             if not has_slot:
                 raise ConnectError(
                     f"the replication slot {self._slot!r} is gone, and with it the changes since the last "
@@ -237,82 +250,72 @@ class PostgresChangesTask(SourceTask):
                 )
             self._seen_lsn = int(offset[_LSN])
             self._visible_text = offset.get(_SNAPSHOT)
-            self._is_done = self._snapshot_mode == "initial_only"
+            if self._visible_text is not None:
+                # The end was not always kept. What the rows have was committed before now in any case.
+                self._visible_until = int(offset.get(_SNAPSHOT_END) or self._lsn_of(database, "insert"))
             return
         if not has_slot:
             database.query("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (self._slot,))
-        if self._snapshot_mode in ("initial", "initial_only"):
-            self._rows = self._read_all_rows(database, tables)
+        if self._snapshot_mode == "initial":
+            lsn = database.query(
+                "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = %s", (self._slot,)
+            )[1][0][0]
+            self._rows = self._read_all_rows(database, tables, _lsn(lsn))
 
-    def _tables(self, database: Any) -> list[str]:
-        rows = database.query(
-            "SELECT schemaname, tablename FROM pg_tables "
-            "WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2"
-        )[1]
-        return [
-            f"{schema}.{table}"
-            for schema, table in rows
-            if self._is_chosen("schema", schema) and self._is_chosen("table", f"{schema}.{table}")
-        ]
+    def _has_slot(self, database: Any) -> bool:
+        statement = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s"
+        return bool(database.query(statement, (self._slot,))[1])
 
-    def _is_chosen(self, kind: str, name: str) -> bool:
-        wanted = parse("list", Kind.LIST, self._config.get(f"{kind}.include.list", ""))
-        refused = parse("list", Kind.LIST, self._config.get(f"{kind}.exclude.list", ""))
-        return (not wanted or _matches(name, wanted)) and not _matches(name, refused)
-
-    def _publish(self, database: Any, tables: list[str]) -> None:
-        """See that the publication has the tables, and no others if it is made here."""
-        there = database.query(
-            "SELECT schemaname || '.' || tablename FROM pg_publication_tables WHERE pubname = %s",
-            (self._publication,),
-        )[1]
-        exists = database.query("SELECT 1 FROM pg_publication WHERE pubname = %s", (self._publication,))[1]
-        name = '"' + self._publication.replace('"', '""') + '"'
-        missing = [table for table in tables if (table,) not in [tuple(row) for row in there]]
-        if missing and self._config.get("publication.autocreate.mode") == "disabled":
-            raise ConnectError(
-                f"the publication {self._publication!r} does not have {', '.join(missing)}: add them, or set "
-                "publication.autocreate.mode=filtered"
-            )
-        if not exists:
-            database.query(f"CREATE PUBLICATION {name} FOR TABLE {', '.join(map(quoted, tables))}")
-        elif missing:
-            database.query(f"ALTER PUBLICATION {name} ADD TABLE {', '.join(map(quoted, missing))}")
+    def _lsn_of(self, database: Any, which: str) -> int:
+        return _lsn(database.query(f"SELECT pg_current_wal_{which}_lsn()")[1][0][0])
 
     # Rows that are there
 
-    def _read_all_rows(self, database: Any, tables: list[str]) -> Any:
+    def _read_all_rows(self, database: Any, tables: list[Table], lsn: int) -> Any:
         """Yield the rows of all tables, as one moment shows them."""
-        lsn = database.query(
-            "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = %s", (self._slot,)
-        )[1][0][0]
+        assert self._catalog is not None, "it was started"
         database.query("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         self._visible_text = str(database.query("SELECT pg_current_snapshot()::text")[1][0][0])
+        # What the rows show was committed before this place.
+        self._visible_until = self._lsn_of(database, "insert")
         now_ms = to_ms(datetime.datetime.now(datetime.UTC))
-        offset: dict[str, Any] = {_LSN: _lsn(lsn), _SNAPSHOT: self._visible_text}
+        at = Moment(lsn, None, now_ms, self._offset(lsn))
         for number, table in enumerate(tables):
-            columns = database.columns(table)
-            types = _TableTypes(
-                self._prefix, table, [(item.name, item.schema, item.is_key) for item in columns]
+            columns = self._catalog.columns(table)
+            records = self._table_records(
+                table,
+                [(item.name, item.type_oid, item.modifier, item.is_key) for item in columns],
+                {item.name for item in columns if item.is_required},
             )
             cursor = f"ottla_{number}"
-            names = ", ".join(
-                quoted(item.name) if "." not in item.name else f'"{item.name}"' for item in columns
-            )
-            database.query(f"DECLARE {cursor} NO SCROLL CURSOR FOR SELECT {names} FROM {quoted(table)}")  # noqa: S608
-            while rows := database.query(f"FETCH {self._rows_at_once} FROM {cursor}")[1]:
-                yield [self._read_record(types, columns, row, now_ms, offset) for row in rows]
+            names = ", ".join(quoted_name(item.name) for item in columns)
+            # A table that others inherit from has rows of its own. A partitioned one has none.
+            whose = table.quoted if table.is_partitioned else f"ONLY {table.quoted}"
+            database.query(f"DECLARE {cursor} NO SCROLL CURSOR FOR SELECT {names} FROM {whose}")  # noqa: S608
+            while rows := database.texts(f"FETCH {self._rows_at_once} FROM {cursor}")[1]:
+                yield [records.of_row(row, at) for row in rows]
         database.query("COMMIT")
-        self._seen_lsn = max(self._seen_lsn, int(offset[_LSN]))
+        self._seen_lsn = max(self._seen_lsn, lsn)
 
-    def _read_record(
-        self, types: "_TableTypes", columns: list[Column], row: Row, now_ms: int, offset: Mapping[str, Any]
-    ) -> Record:
-        from ottla.connect.connectors.sql.postgres import typed
+    def _table_records(
+        self, table: Table, columns: Iterable[tuple[str, int, int, bool]], required: set[str]
+    ) -> TableRecords:
+        typed = []
+        for name, oid, modifier, is_key in columns:
+            schema = schema_of(oid, modifier, self._precision)
+            typed.append((name, schema if name in required else optional(schema), is_key))
+        adds_tombstones = self._config.get("tombstones.on.delete", "true").lower() == "true"
+        return TableRecords(
+            self._prefix, self._config["database.dbname"], table, typed, adds_tombstones=adds_tombstones
+        )
 
-        after = {item.name: typed(item.schema, cell) for item, cell in zip(columns, row, strict=True)}
-        source = self._source(types, int(offset[_LSN]), None, now_ms, is_snapshot=True)
-        return self._record(types, "r", None, after, source, now_ms, offset)
+    def _offset(self, lsn: int, xid: int | None = None) -> dict[str, Any]:
+        offset: dict[str, Any] = {_LSN: lsn}
+        if xid is not None:
+            offset["txId"] = xid
+        if self._visible_text is not None:
+            offset |= {_SNAPSHOT: self._visible_text, _SNAPSHOT_END: self._visible_until}
+        return offset
 
     # Changes
 
@@ -328,14 +331,15 @@ class PostgresChangesTask(SourceTask):
             if batch is not None:
                 return list(batch)
             self._rows = None
-            self._is_done = self._snapshot_mode == "initial_only"
+            self._is_done = self._snapshot_mode == _INITIAL_ONLY
         records = [] if self._is_done else await asyncio.to_thread(self._read_changes)
         if not records:
             await asyncio.sleep(self._interval_s)
         return records
 
     def _read_changes(self) -> list[Record]:
-        now = self._database.query("SELECT pg_current_wal_lsn()")[1][0][0]
+        # What is written and not flushed yet is not decoded yet either: the slot must not pass it.
+        flushed = self._lsn_of(self._database, "flush")
         limit = self._changes_max * self._batches_at_once
         rows = self._database.query(
             "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, NULL, %s, 'proto_version', '1', "
@@ -347,7 +351,7 @@ class PostgresChangesTask(SourceTask):
         self._batches_at_once = min(self._batches_at_once * 2, _BATCHES_AT_ONCE_MAX) if is_behind else 1
         records: list[Record] = []
         begin: Begin | None = None
-        changes: list[Change] = []
+        changes: list[tuple[TableRecords, Change | None]] = []
         for row in rows:
             message = decode(bytes(row[0]))
             match message:
@@ -355,112 +359,68 @@ class PostgresChangesTask(SourceTask):
                     self._learn(message)
                 case Begin():
                     begin, changes = message, []
-                case Change():
-                    if message.kind not in self._skipped:
-                        changes.append(message)
+                case Change() if message.kind not in self._skipped:
+                    changes += self._of_followed([message.relation_oid], message)
+                case Truncate() if "t" not in self._skipped:
+                    changes += self._of_followed(message.relation_oids, None)
                 case Commit() if begin is not None:
                     records += self._records_of(begin, message, changes)
                     self._advance_to = message.end_lsn
-                case Truncate() if "t" not in self._skipped:
-                    _refuse_truncate(message, self._relations)
         if not rows:
-            self._advance_to = max(self._advance_to, _lsn(now))
+            self._advance_to = max(self._advance_to, flushed)
         if not records:
             self._maybe_advance()
         return records
 
-    def _learn(self, relation: Relation) -> None:
-        from ottla.connect.connectors.sql.postgres import schema_of
+    def _of_followed(
+        self, oids: Iterable[int], change: Change | None
+    ) -> list[tuple[TableRecords, Change | None]]:
+        """Return a change with its tables; None stands for TRUNCATE."""
+        found = [self._tables.get(oid) for oid in oids]
+        return [(table, change) for table in found if table is not None]
 
+    def _learn(self, relation: Relation) -> None:
+        """Take note of a table, as the server has decoded it: it may have changed since, or be gone."""
         if self._relations.get(relation.oid) == relation:
             return
+        assert self._catalog is not None, "it was started"
         self._relations[relation.oid] = relation
-        name = f"{relation.schema}.{relation.table}"
-        required = {item.name for item in self._database.columns(name) if not item.schema.is_optional}
-        keys = {item.name for item in self._database.columns(name) if item.is_key}
-
-        def schema(column: RelationColumn) -> Schema:
-            found = schema_of(column.type_oid, column.modifier)
-            return found if column.name in required else optional(found)
-
-        self._types[relation.oid] = _TableTypes(
-            self._prefix, name, [(item.name, schema(item), item.name in keys) for item in relation.columns]
+        table = self._catalog.root_of(relation.oid) or Table(relation.schema, relation.table)
+        if not self._catalog.is_chosen(table):
+            # The publication may have more: tables that were followed once, or that others follow.
+            self._tables[relation.oid] = None
+            return
+        now = self._catalog.columns(relation.oid)
+        if relation.identity in "di":
+            keys = {item.name for item in relation.columns if item.is_key}
+        else:
+            keys = {item.name for item in now if item.is_key}
+        self._tables[relation.oid] = self._table_records(
+            table,
+            [(item.name, item.type_oid, item.modifier, item.name in keys) for item in relation.columns],
+            keys | {item.name for item in now if item.is_required},
         )
 
-    def _records_of(self, begin: Begin, commit: Commit, changes: list[Change]) -> list[Record]:
+    def _records_of(
+        self, begin: Begin, commit: Commit, changes: Sequence[tuple[TableRecords, Change | None]]
+    ) -> list[Record]:
         """Return the records of a transaction, or none if the topic has them already."""
-        if begin.commit_lsn < self._seen_lsn:
-            return []
-        if self._visible_text is not None and _Visible.parse(self._visible_text).has(begin.xid):
+        if begin.commit_lsn < self._seen_lsn or self._is_in_rows(begin):
             return []
         self._seen_lsn = commit.end_lsn
-        offset: dict[str, Any] = {_LSN: commit.end_lsn, "txId": begin.xid}
-        if self._visible_text is not None:
-            offset[_SNAPSHOT] = self._visible_text
         when_ms = to_ms(_POSTGRES_EPOCH + datetime.timedelta(microseconds=begin.commit_us))
-        records = []
-        for change in changes:
-            types = self._types[change.relation_oid]
-            source = self._source(types, begin.commit_lsn, begin.xid, when_ms, is_snapshot=False)
-            before, after = types.images(change)
-            records.append(self._record(types, change.kind, before, after, source, when_ms, offset))
-            if change.kind == "d" and self._adds_tombstones:
-                key = records[-1].key
-                records.append(
-                    Record(
-                        types.topic,
-                        None,
-                        types.key_schema,
-                        key,
-                        None,
-                        None,
-                        when_ms,
-                        source_partition=self._partition,
-                        source_offset=offset,
-                    )
-                )
+        at = Moment(begin.commit_lsn, begin.xid, when_ms, self._offset(commit.end_lsn, begin.xid))
+        records: list[Record] = []
+        for table, change in changes:
+            records += [table.of_truncate(at)] if change is None else table.of_change(change, at)
         return records
 
-    def _source(
-        self, types: "_TableTypes", lsn: int, xid: int | None, when_ms: int, *, is_snapshot: bool
-    ) -> dict[str, Any]:
-        return {
-            "connector": "postgresql",
-            "name": self._prefix,
-            "ts_ms": when_ms,
-            "snapshot": "true" if is_snapshot else "false",
-            "db": self._config["database.dbname"],
-            "schema": types.schema_name,
-            "table": types.table,
-            "txId": xid,
-            "lsn": lsn,
-        }
-
-    def _record(
-        self,
-        types: "_TableTypes",
-        kind: str,
-        before: dict[str, Any] | None,
-        after: dict[str, Any] | None,
-        source: dict[str, Any],
-        when_ms: int,
-        offset: Mapping[str, Any],
-    ) -> Record:
-        now_ms = to_ms(datetime.datetime.now(datetime.UTC))
-        value = {"before": before, "after": after, "source": source, "op": kind, "ts_ms": now_ms}
-        row = after if after is not None else before or {}
-        key = {name: row.get(name) for name in types.keys} if types.keys else None
-        return Record(
-            types.topic,
-            None,
-            types.key_schema if types.keys else None,
-            key,
-            types.envelope,
-            value,
-            when_ms,
-            source_partition=self._partition,
-            source_offset=offset,
-        )
+    def _is_in_rows(self, begin: Begin) -> bool:
+        """Say whether the rows that were read have a transaction already."""
+        if self._visible_text is not None and begin.commit_lsn >= self._visible_until:
+            # Transactions come in the order of their commits. No later one can be.
+            self._visible_text = None
+        return self._visible_text is not None and _Visible.parse(self._visible_text).has(begin.xid)
 
     async def committed(self) -> None:
         """Let PostgreSQL forget the changes that are in the topic."""
@@ -484,126 +444,15 @@ class PostgresChangesTask(SourceTask):
             await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        if self._config.get("slot.drop.on.stop", "false").lower() == "true":
+        drops = self._config.get("slot.drop.on.stop", "false").lower() == "true"
+        if drops and self._has_slot(self._database):
             self._database.query("SELECT pg_drop_replication_slot(%s)", (self._slot,))
         self._database.close()
-
-
-class _TableTypes:
-    """The schemas of a table's records."""
-
-    def __init__(self, prefix: str, name: str, columns: Iterable[tuple[str, Schema, bool]]) -> None:
-        self.schema_name, _, self.table = name.partition(".")
-        self.topic = f"{prefix}.{name}"
-        listed = list(columns)
-        self.columns = [(column, schema) for column, schema, _ in listed]
-        self.keys = [column for column, _, is_key in listed if is_key]
-        row = struct(dict(self.columns), name=f"{self.topic}.Value", is_optional=True)
-        key = {column: schema for column, schema, is_key in listed if is_key}
-        self.key_schema = struct(key, name=f"{self.topic}.Key")
-        self.envelope = struct(
-            {
-                "before": _all_optional(row),
-                "after": row,
-                "source": _SOURCE,
-                "op": STRING,
-                "ts_ms": optional(INT64),
-            },
-            name=f"{self.topic}.Envelope",
-        )
-
-    def images(self, change: Change) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-        """Return the row before and after a change, as far as the log has them."""
-        before = None if change.before is None else self._row(change.before, None)
-        after = None if change.after is None else self._row(change.after, before)
-        if before is not None and change.is_key_only:
-            before = {name: before[name] if name in self.keys else None for name in before}
-        return before, after
-
-    def _row(self, cells: tuple[Cell, ...], before: Mapping[str, Any] | None) -> dict[str, Any]:
-        row: dict[str, Any] = {}
-        for (name, schema), cell in zip(self.columns, cells, strict=True):
-            if cell is UNCHANGED:
-                known = None if before is None else before.get(name)
-                row[name] = known if known is not None else _unavailable(schema)
-            else:
-                row[name] = None if cell is None else from_text(schema, str(cell))
-        return row
-
-
-_SOURCE: Final = struct(
-    {
-        "connector": STRING,
-        "name": STRING,
-        "ts_ms": INT64,
-        "snapshot": optional(STRING),
-        "db": STRING,
-        "schema": STRING,
-        "table": STRING,
-        "txId": optional(INT64),
-        "lsn": optional(INT64),
-    },
-    name="io.debezium.connector.postgresql.Source",
-)
-
-
-def _all_optional(row: Schema) -> Schema:
-    """Return the schema of a row before a change, of which the log may have only the key."""
-    fields = {item.name: optional(item.schema) for item in row.fields}
-    # Another schema has to have another name.
-    return struct(fields, name=f"{row.name}.Before", is_optional=True)
-
-
-def _unavailable(schema: Schema) -> Any:
-    return (
-        _UNAVAILABLE
-        if schema.type is Type.STRING
-        else _UNAVAILABLE.encode()
-        if schema.type is Type.BYTES
-        else None
-    )
-
-
-def from_text(schema: Schema, text: str) -> Any:
-    """Read a value as PostgreSQL writes it."""
-    match schema.name:
-        case "org.apache.kafka.connect.data.Decimal":
-            return Decimal(text)
-        case "org.apache.kafka.connect.data.Date":
-            return datetime.date.fromisoformat(text)
-        case "org.apache.kafka.connect.data.Time":
-            return datetime.time.fromisoformat(text)
-        case "org.apache.kafka.connect.data.Timestamp":
-            when = datetime.datetime.fromisoformat(text)
-            return when if when.tzinfo is not None else when.replace(tzinfo=datetime.UTC)
-    match schema.type:
-        case Type.BOOLEAN:
-            return text == "t"
-        case Type.INT16 | Type.INT32 | Type.INT64:
-            return int(text)
-        case Type.FLOAT32 | Type.FLOAT64:
-            return float(text)
-        case Type.BYTES:
-            return bytes.fromhex(text.removeprefix("\\x"))
-    return text
-
-
-def _refuse_truncate(message: Truncate, relations: Mapping[int, Relation]) -> None:
-    """Refuse to go on silently: rows have gone of which no change tells."""
-    names = ", ".join(relations[oid].table for oid in message.relation_oids if oid in relations)
-    raise ConnectError(
-        f"TRUNCATE of {names}: the rows are gone without a change for each. Use DELETE, or publish without "
-        "truncate, or set skipped.operations=t"
-    )
 
 
 def _lsn(text: Any) -> int:
     high, _, low = str(text).partition("/")
     return (int(high, 16) << 32) | int(low, 16)
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
 def _check_offsets(_config: Config, offsets: Iterable[Offset]) -> None:
@@ -622,9 +471,9 @@ PLUGINS: Final = (
         PluginKind.SOURCE,
         PostgresChangesTask,
         _KEYS,
-        doc="Changes of tables by logical decoding, with the row before and after. Times and decimals are "
-        "those of Connect's own types. The row before a change is complete with REPLICA IDENTITY FULL; "
-        "otherwise it has the key of a deleted row.",
+        doc="Changes of tables by logical decoding, with the row before and after. A partitioned table is "
+        "one, whatever its partitions. Decimals are those of Connect's own types. The row before a change is "
+        "complete with REPLICA IDENTITY FULL; otherwise it has the key of a deleted row.",
         delivery="exactly once",
         alias="PostgresChanges",
         task_class="io.debezium.connector.postgresql.PostgresConnectorTask",

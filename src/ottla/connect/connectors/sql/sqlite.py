@@ -30,6 +30,7 @@ from ottla.connect.data.schema import (
     decimal_schema,
     optional,
 )
+from ottla.connect.errors import DataError
 
 _BUSY_S: Final = 30.0
 _DECIMAL: Final = re.compile(r"(?:DECIMAL|NUMERIC)\s*\(\s*\d+\s*,\s*(\d+)\s*\)", re.IGNORECASE)
@@ -101,6 +102,17 @@ class SqliteDatabase:
         return [
             Column(name, _inferred([row[place] for row in rows])) for place, name in enumerate(names)
         ], rows
+
+    def read(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[list[Column], list[Row]]:
+        """Return the columns and rows of a query, for `typed`."""
+        return self.query(statement, parameters)
+
+    def typed(self, schema: Schema, value: Any) -> Any:
+        """Return a value that was read. Raises DataError."""
+        try:
+            return typed(schema, value)
+        except (ValueError, ArithmeticError, AttributeError, TypeError) as error:
+            raise DataError(f"{value!r} cannot be converted to {schema.name or schema.type}") from error
 
     def transact(self, statements: Statements, check: Check | None = None) -> None:
         """Run statements in one transaction. It locks the file from its beginning on."""

@@ -22,13 +22,14 @@ from ottla.connect.connectors.sql.database import (
     Row,
     as_datetime,
     check_url,
+    named_row,
     open_database,
     quoted,
 )
 from ottla.connect.connectors.sql.jdbc_options import SOURCE_NEEDLESS, SOURCE_UNSUPPORTED
 from ottla.connect.data.record import Record
 from ottla.connect.data.schema import Field, Schema, Type, to_ms
-from ottla.connect.errors import ConnectError
+from ottla.connect.errors import ConnectError, DataError
 from ottla.connect.plugins import Config, ConnectorPlugin, Offset, PluginKind
 from ottla.connect.running.task import SourceContext, SourceTask
 
@@ -208,12 +209,12 @@ class TableSourceTask(SourceTask):
         await asyncio.sleep(min(0.2, self._interval_s))
         return []
 
-    def _read(self, database: Database, reading: _Reading) -> tuple[list[Column], list[Row]]:
+    def _read(self, database: Database, reading: _Reading) -> tuple[list[Column], Sequence[Row]]:
         if self._mode == "bulk":
-            columns, rows = database.query(reading.select)
+            columns, rows = database.read(reading.select)
             return reading.columns or columns, rows
         where, parameters = self._condition(database, reading)
-        columns, rows = database.query(f"{reading.select} {where} LIMIT {self._rows_max}", parameters)
+        columns, rows = database.read(f"{reading.select} {where} LIMIT {self._rows_max}", parameters)
         if self._mode == _TIMESTAMP and len(rows) >= self._rows_max:
             rows = self._whole_times(database, reading, columns, rows)
         return reading.columns or columns, rows
@@ -244,25 +245,32 @@ class TableSourceTask(SourceTask):
         return f"{where}ORDER BY {order}", parameters
 
     def _whole_times(
-        self, database: Database, reading: _Reading, columns: list[Column], rows: list[Row]
-    ) -> list[Row]:
+        self, database: Database, reading: _Reading, columns: list[Column], rows: Sequence[Row]
+    ) -> Sequence[Row]:
         """Return rows so that all of the last time are among them: the next read begins after that time."""
         assert reading.timestamp is not None, "only rows that are found by time are"
         place = [item.name for item in columns].index(reading.timestamp)
         last = rows[-1][place]
         before = [row for row in rows if row[place] != last]
         where = f"WHERE {quoted_column(reading.timestamp)} = {database.placeholder}"
-        return [*before, *database.query(f"{reading.select} {where}", [last])[1]]
+        return [*before, *database.read(f"{reading.select} {where}", [last])[1]]
 
-    def _records(self, reading: _Reading, columns: list[Column], rows: list[Row]) -> list[Record]:
+    def _records(self, reading: _Reading, columns: list[Column], rows: Sequence[Row]) -> list[Record]:
+        assert self._database is not None, "it was started"
         schema = reading.schema or _row_schema(columns, "query")
-        convert = _converter(self._config)
-        names = [item.name for item in columns]
+        fields = [(item.name, item.schema) for item in columns]
+        keys = {item.name for item in columns if item.is_key} or {reading.incrementing or ""}
+        table = reading.partition.get("table", "the query")
         records = []
         for row in rows:
-            value = {item.name: convert(item.schema, cell) for item, cell in zip(columns, row, strict=True)}
-            raw = dict(zip(names, row, strict=True))
-            reading.offset = self._offset_after(reading, raw)
+            value: dict[str, Any] | None = None
+            problem = None
+            try:
+                value = named_row(table, fields, row, keys, self._database.typed)
+            except DataError as error:
+                problem = error
+            raw = dict(zip((name for name, _ in fields), row, strict=True))
+            reading.offset = self._offset_after(reading, value or {}, raw)
             records.append(
                 Record(
                     reading.topic,
@@ -273,15 +281,26 @@ class TableSourceTask(SourceTask):
                     value,
                     source_partition=reading.partition,
                     source_offset=reading.offset,
+                    problem=problem,
                 )
             )
         return records
 
-    def _offset_after(self, reading: _Reading, raw: Mapping[str, Any]) -> dict[str, Any]:
+    def _offset_after(
+        self, reading: _Reading, typed: Mapping[str, Any], raw: Mapping[str, Any]
+    ) -> dict[str, Any]:
         offset: dict[str, Any] = {}
         if reading.timestamp is not None:
-            value = raw[reading.timestamp]
-            when = as_datetime(value)
+            value = typed.get(reading.timestamp)
+            if not isinstance(value, datetime.datetime):
+                value = raw[reading.timestamp]
+            try:
+                when = as_datetime(value)
+            except ConnectError:
+                if typed:
+                    raise
+                # Nothing comes after it. It is met again, since it cannot be passed.
+                return reading.offset
             offset[_TIMESTAMP] = to_ms(when)
             offset[_NANOS] = when.microsecond * 1000
             if not isinstance(value, datetime.datetime):
@@ -303,16 +322,6 @@ def _last_time(offset: Mapping[str, Any]) -> Any:
         return None
     seconds = datetime.datetime.fromtimestamp(offset[_TIMESTAMP] // 1000, datetime.UTC)
     return seconds.replace(microsecond=int(offset.get(_NANOS, 0)) // 1000)
-
-
-def _converter(config: Config) -> Any:
-    if config["connection.url"].startswith("jdbc:sqlite:"):
-        from ottla.connect.connectors.sql.sqlite import typed
-
-        return typed
-    from ottla.connect.connectors.sql.postgres import typed as typed_by_postgres
-
-    return typed_by_postgres
 
 
 def quoted_column(name: str) -> str:

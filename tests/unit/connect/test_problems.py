@@ -1,0 +1,33 @@
+"""What a source cannot make a record of: left out if that is tolerated, and otherwise the end of the task."""
+
+import logging
+
+import pytest
+
+from ottla.connect.catalog import all_plugins
+from ottla.connect.configs.common import CONNECTOR_CLASS
+from ottla.connect.data.record import Record
+from ottla.connect.errors import DataError, ToleranceExceeded
+from ottla.connect.running.conversion import Conversion
+from ottla.connect.running.tolerance import Skipped, Tolerance
+from ottla.connect.settings import WorkerSettings
+
+PROBLEM = DataError("column 'at' of the row id=1 of 'public.items': 'infinity' cannot be converted")
+
+
+def convert(**options: str) -> None:
+    config = {CONNECTOR_CLASS: "X", **{name.replace("_", "."): value for name, value in options.items()}}
+    conversion = Conversion(all_plugins(), config, WorkerSettings().defaults, Tolerance(config, "c", 0))
+    conversion.transform(Record("t", None, None, None, None, None, problem=PROBLEM))
+
+
+def test_what_is_not_tolerated_ends_the_task_and_says_why() -> None:
+    with pytest.raises(ToleranceExceeded) as raised:
+        convert()
+    assert raised.value.__cause__ is PROBLEM
+
+
+def test_what_is_tolerated_is_left_out_and_told_if_that_is_wanted(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR), pytest.raises(Skipped):
+        convert(errors_tolerance="all", errors_log_enable="true")
+    assert caplog.messages == [f"task c-0: a record failed in TASK_POLL (X): {PROBLEM}"]
