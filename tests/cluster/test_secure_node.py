@@ -82,7 +82,19 @@ def test_a_user_without_rights_sees_nothing(node: SecureNode) -> None:
         "OTTLA_PROPERTY_SASL_USERNAME": "mallory",
         "OTTLA_PROPERTY_SASL_PASSWORD": "mallory-secret",
     }
-    for command in (["topic", "describe", "private"], ["topic", "create", "other"], ["acl", "list"]):
+    # Even of the topics that all may read, and of what explains, the evidence is for those who may see it.
+    assert node.run("acl", "add", "mallory", "read", "topic:public*").returncode == 0
+    for command in (
+        ["topic", "describe", "private"],
+        ["topic", "create", "other"],
+        ["acl", "list"],
+        ["why", "silent", "somebodys-group"],
+        ["why", "twice", "private"],
+        ["trace", "private", "--key", "k"],
+        ["trace", "private/0@0"],
+        ["consume", "__ottla_journal", "-c", "1"],
+        ["topic", "delete", "__ottla_journal", "--yes"],
+    ):
         done = subprocess.run(
             ottla_command(*command), env=environment, capture_output=True, text=True, check=False
         )

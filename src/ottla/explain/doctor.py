@@ -175,7 +175,7 @@ async def _producers(access: Access, now_ms: int) -> list[Check]:
 
 def _network(journal: JournalView) -> Iterator[Check]:
     if not journal.exists:
-        yield Check("network", True, "not known: the cluster keeps no journal")
+        yield Check("network", True, "not known: the cluster keeps no journal, or you may not read it")
         return
     is_fine = True
     throttled = list(journal.of("throttled"))

@@ -117,7 +117,11 @@ async def search_records(
     access: Access, topic: str, key: bytes | None, header: tuple[str, bytes] | None, text: bytes | None
 ) -> list[RecordFacts]:
     """Find records by key, by a header or by a text in their value, among the newest of a topic."""
-    sample = await sample_log(access, await partitions_of(access, [topic]))
+    partitions = await partitions_of(access, [topic])
+    if not partitions:
+        # It says why not.
+        await access.admin.topics.describe(topic)
+    sample = await sample_log(access, partitions)
     return [
         record
         for record in sample.records
@@ -148,7 +152,8 @@ async def tell_story(
     missing = []
     if not journal.exists:
         missing.append(
-            "who produced it and which member got it when: the cluster has no journal (Ottla writes one)"
+            "who produced it and which member got it when: the cluster has no journal, or you may not read "
+            "it (Ottla writes one)"
         )
     ordered = sorted(steps, key=lambda step: _rank(record, step))
     return Story(record, tuple(ordered), tuple(missing), journal.span_ms)

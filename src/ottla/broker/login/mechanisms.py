@@ -170,6 +170,9 @@ def _find_token(token_id: str, mechanism: str, world: LoginWorld) -> ScramAccoun
     token = world.image.tokens.get(token_id)
     if token is None or world.token_keys is None:
         return None
+    if min(token.max_timestamp, token.expiration_timestamp) < world.clock.now_ms():
+        # The controller removes it now and then. Until that, it is no token any more.
+        return None
     owner = parse_principal(token.owner)
     identity = Identity(owner.name, token.expiration_timestamp, is_by_token=True, principal_type=owner.type)
     return ScramAccount(world.token_keys.credential(token_id, mechanism), identity)

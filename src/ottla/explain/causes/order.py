@@ -34,7 +34,10 @@ def why_order(case: TopicCase, key: bytes | None = None) -> Answer:
     subject = f"topic {case.topic}" + (f", key {key_text(key)}" if key is not None else "")
     missing = [] if case.sample.is_whole else ["what older records are like: only the newest are read"]
     if not case.journal.exists:
-        missing.append("which client wrote what, and when partitions were added: the cluster has no journal")
+        missing.append(
+            "which client wrote what, and when partitions were added: the cluster has no journal, or you may "
+            "not read it"
+        )
     has_keys = any(item.key is not None for item in records)
     healthy = (
         f"nothing wrong found: each key of {case.topic} is in one partition, in the order of its create times"

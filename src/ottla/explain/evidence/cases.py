@@ -22,10 +22,11 @@ from ottla.explain.lag.looking import GroupLook, Looks, look, with_speeds
 from ottla.explain.lag.outlook import PartitionLook
 from ottla.model.ids import TopicPartition
 from ottla.wire.config_kinds import ResourceType
+from ottla.wire.error_code import ErrorCode
 
 NO_JOURNAL: Final = (
-    "who fetched what, why members left, and which requests were refused: the cluster has no journal "
-    "(Ottla writes one unless ottla.journal.enable is false)"
+    "who fetched what, why members left, and which requests were refused: the cluster has no journal, "
+    "or you may not read it (Ottla writes one unless ottla.journal.enable is false)"
 )
 _RECORDS_FOR_GROUPS: Final = 20_000
 _TOPICS_MAX: Final = 50
@@ -146,11 +147,24 @@ async def gather_topic(access: Access, topic: str) -> TopicCase:
     return TopicCase(topic, _now_ms(), len(partitions), sample, await read_journal(access))
 
 
+async def _check_may_see(access: Access, group_id: str) -> None:
+    """Refuse to call a group absent that the user may not see. Raises what the broker says."""
+    try:
+        await access.admin.groups.describe(group_id)
+    except BrokerError as error:
+        if error.error_code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            raise
+    except ClientError:
+        return
+
+
 async def gather_group(
     access: Access, group_id: str, over_s: float = 3.0, *, with_log: bool = False
 ) -> GroupCase:
     """Look at a group for some seconds."""
     before = await _look(access, group_id)
+    if before is None:
+        await _check_may_see(access, group_id)
     started = time.monotonic()
     topics = {item.name: item.partitions for item in await access.admin.topics.list() if not item.is_internal}
     history = await read_group_history(access, group_id)

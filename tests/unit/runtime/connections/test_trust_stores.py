@@ -12,7 +12,12 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from tests.unit.runtime.connections.test_tls_contexts import handshake
 
 from ottla.client.admin.settings import AdminSettings
@@ -143,3 +148,28 @@ def test_stores_of_real_tools(make: Callable[[Path], tuple[list[Path], KeyStore]
     stranger.write_bytes(self_signed("client"))
     server = listener(trusted)
     assert [is_let_in(server, pem) for pem in (*pems, stranger)] == [True, True, False]
+
+
+def test_who_is_trusted_may_not_vouch_for_others(tmp_path: Path) -> None:
+    """A certificate in the store that is not an authority's signs another one."""
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(self_signed("client"))
+    signer = load_pem_private_key(trusted.read_bytes(), None)
+    issuer = x509.load_pem_x509_certificate(trusted.read_bytes())
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    key = ec.generate_private_key(ec.SECP256R1())
+    forged = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "admin")]))
+        .issuer_name(issuer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(issuer.not_valid_before_utc)
+        .not_valid_after(issuer.not_valid_after_utc)
+        .sign(signer, hashes.SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    pem = tmp_path / "forged.pem"
+    pem.write_bytes(private + forged.public_bytes(Encoding.PEM) + issuer.public_bytes(Encoding.PEM))
+    server = listener(KeyStore("PEM", str(trusted), None))
+    assert [is_let_in(server, one) for one in (trusted, pem)] == [True, False]
