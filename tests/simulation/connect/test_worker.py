@@ -459,3 +459,41 @@ def test_two_workers_share_connectors_and_forward_requests(tmp_path: Path) -> No
         return len({worker.worker.leader_url for worker in workers}) == 1
 
     Site().run(story)
+
+
+def test_the_key_of_the_workers_is_renewed_while_one_of_them_leads() -> None:
+    async def story(site: Site) -> None:
+        async with site.worker(properties={"inter.worker.key.ttl.ms": "60000"}) as worker:
+            first = worker.worker.configs.session_key
+            assert first is not None
+
+            async def is_renewed() -> bool:
+                return worker.worker.configs.session_key != first
+
+            await until(is_renewed)
+            assert worker.worker.configs.previous_session_key == first
+
+    Site().run(story)
+
+
+def test_a_worker_that_does_not_lead_forwards_to_the_one_that_does_and_to_nobody_else(tmp_path: Path) -> None:
+    async def story(site: Site) -> None:
+        async with site.worker(8083) as one, site.worker(8084) as other:
+            (follower,) = (worker for worker in (one, other) if not worker.worker.is_leader)
+            await follower.create("in", connector_class=SOURCE, file=str(tmp_path / "in"), topic="t")
+            # The group names somebody who does not know the key.
+            heard: list[Any] = []
+
+            async def impostor(scope: Any, _receive: Any, send: Any) -> None:
+                heard.append((scope["method"], scope["path"]))
+                await send({"type": "http.response.start", "status": 200, "headers": []})
+                await send({"type": "http.response.body", "body": b"{}"})
+
+            site.apps["127.0.0.1:9999"] = impostor
+            follower.worker.leader_url = "http://127.0.0.1:9999/"
+            status, answer = await follower.ask("DELETE", "/connectors/in")
+            assert status == 500
+            assert "has not proved" in answer["message"]
+            assert heard == [("GET", "/ottla/instance")]
+
+    Site().run(story)

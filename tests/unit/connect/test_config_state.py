@@ -3,7 +3,13 @@
 import pytest
 
 from ottla.connect.errors import RestError
-from ottla.connect.herding.decide import decide_create, decide_delete, decide_tasks, wanted_units
+from ottla.connect.herding.decide import (
+    decide_create,
+    decide_delete,
+    decide_tasks,
+    is_key_due,
+    wanted_units,
+)
 from ottla.connect.herding.reconcile import decide_steps, wanted_by
 from ottla.connect.herding.units import Unit
 from ottla.connect.store import records
@@ -146,3 +152,15 @@ def test_all_tasks_of_an_earlier_generation_stop_also_those_that_have_the_same_c
 
     assert steps.stop == [Unit("a", 0), Unit("a", 1)]
     assert list(steps.start) == [Unit("a", 0)]
+
+
+def test_a_key_is_due_when_it_is_old_and_the_one_before_still_counts() -> None:
+    first, second = records.session_key_record("Zmlyc3Q=", 1_000), records.session_key_record("c2Vj", 61_000)
+    assert is_key_due(None, 0, 60_000)
+    state = _replayed(first)
+    assert not is_key_due(state.session_key, 60_999, 60_000)
+    assert is_key_due(state.session_key, 61_000, 60_000)
+    state.replay(second.key, second.value)
+    assert state.session_key is not None
+    assert state.previous_session_key is not None
+    assert (state.session_key.key, state.previous_session_key.key) == ("c2Vj", "Zmlyc3Q=")
