@@ -13,7 +13,8 @@ answers are JSON. An error is `{"error_code": 40401, "message": "..."}`, and its
 its first three digits.
 
 Any path also works below `/contexts/{context}`. Then its subjects are those of the context. A subject of
-another context than the default one is written `:.context:subject`. `make reference` writes this page from
+another context than the default one is written `:.context:subject`. `GET /health` is Ottla's own, and so is
+`GET /metrics`, for Prometheus. `make reference` writes this page from
 the code.
 
 | route | what it does | query parameters |

@@ -20,6 +20,9 @@ from starlette.routing import Route as StarletteRoute
 
 from ottla.satellite.bodies import Bodies
 from ottla.satellite.errors import HttpError
+from ottla.satellite.metrics import CONTENT_TYPE as METRICS_TYPE
+from ottla.satellite.metrics import PATH as METRICS
+from ottla.satellite.metrics import SEEN, Metrics
 
 _logger = logging.getLogger(__name__)
 Query = list[tuple[str, str]]
@@ -93,7 +96,7 @@ class Api(ABC):
         return path, query
 
 
-def make_app(api: Api) -> Any:
+def make_app(api: Api, metrics: Metrics) -> Any:
     """Return the application."""
     # One endpoint for each path, so that a wrong method differs from a wrong path.
     by_path: dict[str, dict[str, Route]] = {}
@@ -104,6 +107,7 @@ def make_app(api: Api) -> Any:
         StarletteRoute(path, _endpoint(api, bodies, methods), methods=list(methods))
         for path, methods in by_path.items()
     ]
+    routes.append(StarletteRoute(METRICS, _metrics_endpoint(metrics), methods=["GET"]))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _fault})
     app.router.redirect_slashes = False
     return _EncodedPaths(app, api)
@@ -128,11 +132,21 @@ class _EncodedPaths:
         await self._app(scope, receive, send)
 
 
+def _metrics_endpoint(metrics: Metrics) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(_request: Request) -> Response:
+        return Response(metrics.text(), media_type=METRICS_TYPE)
+
+    return endpoint
+
+
 def _endpoint(
     api: Api, bodies: Bodies, methods: Mapping[str, Route]
 ) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
+            seen = request.scope.get(SEEN)
+            if seen is not None:
+                seen.route = next(iter(methods.values())).path
             content_type = api.answer_type(request.headers.get("accept"))
             with bodies.held() as held:
                 data = await bodies.read(request, held)

@@ -8,6 +8,7 @@ from ottla.runtime.signals import StopSignals
 from ottla.satellite.app import Api, make_app
 from ottla.satellite.instances import InstanceDoor, Instances
 from ottla.satellite.login import LoginDoor
+from ottla.satellite.metrics import Metrics, MetricsDoor
 from ottla.satellite.refusals import OriginDoor, Refusals
 from ottla.satellite.server import listening, serve
 from ottla.satellite.settings import HttpSettings
@@ -31,11 +32,12 @@ class Satellite(Protocol):
 def behind_doors(api: Api, instances: Instances, http: HttpSettings, users: Users | None) -> Any:
     """Return the application of a satellite, with all that a request has to pass before."""
     refusals = Refusals(api.answer_type(None))
-    app = make_app(api)
+    metrics = Metrics()
+    app = make_app(api, metrics)
     if users is not None:
         app = LoginDoor(app, users, refusals)
     app = InstanceDoor(app, instances, refusals.unauthorized)
-    return OriginDoor(app, http.names, refusals)
+    return MetricsDoor(OriginDoor(app, http.names, refusals), metrics)
 
 
 async def run_satellite(

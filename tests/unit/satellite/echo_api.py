@@ -8,6 +8,7 @@ from typing import Any
 
 from ottla.satellite.app import Api, Received, Reply, Route, make_app
 from ottla.satellite.connections import ConnectionLimits
+from ottla.satellite.metrics import Metrics
 from ottla.satellite.server import listening, serve
 from ottla.satellite.settings import HttpSettings
 
@@ -55,4 +56,4 @@ async def serving(app: Any, limits: ConnectionLimits | None = None) -> AsyncIter
 
 def echo_app() -> Any:
     """Return the application alone."""
-    return make_app(EchoApi())
+    return make_app(EchoApi(), Metrics())

@@ -22,6 +22,7 @@ def _ask(
     headers: dict[str, str] | None = None,
     users: Users | None = None,
     times: int = 1,
+    after: str = "",
 ) -> httpx.Response:
     async def run() -> httpx.Response:
         url = "http://127.0.0.1:8081"
@@ -30,6 +31,8 @@ def _ask(
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=url) as client:
             for _ in range(times):
                 answer = await client.request(method, path, content=body, headers=headers)
+            if after:
+                answer = await client.get(after)
         await instances.close()
         return answer
 
@@ -76,3 +79,17 @@ def test_guessing_is_slowed_down() -> None:
     slowed = _ask("GET", "/things/a", headers=wrong, users=users, times=11)
     assert slowed.status_code == 429
     assert int(slowed.headers["retry-after"]) > 0
+
+
+def test_requests_are_counted_by_their_routes_also_those_that_are_refused() -> None:
+    text = _ask("GET", "/things/a%2Fb", after="/metrics").text
+    assert 'ottla_satellite_requests_total{method="GET",route="/things/{name}",status="200"} 1.0' in text
+    text = _ask("POST", "/things/a", headers={"origin": "http://evil.example"}, after="/metrics").text
+    assert 'ottla_satellite_requests_total{method="POST",route="other",status="403"} 1.0' in text
+    assert "evil" not in text
+    text = _ask("BREW", "/no/such/path", after="/metrics").text
+    assert 'ottla_satellite_requests_total{method="other",route="other",status="404"} 1.0' in text
+
+
+def test_metrics_are_for_users_alone() -> None:
+    assert _ask("GET", "/metrics", users=Users({"ann": "secret"})).status_code == 401

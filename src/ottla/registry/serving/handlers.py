@@ -50,6 +50,13 @@ def get_root(_call: Call) -> Json:
     return {}
 
 
+def get_health(call: Call) -> Json:
+    """Say that the registry answers, and which instance writes."""
+    registry = call.registry
+    leader = None if registry.leader is None else registry.leader.url
+    return {"status": "healthy", "leader": leader, "is_leader": registry.is_leader}
+
+
 def get_types(_call: Call) -> list[str]:
     """List the types of schemas."""
     return list(SCHEMA_TYPES)

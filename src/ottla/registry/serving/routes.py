@@ -11,6 +11,7 @@ _VERSIONS: Final = "/subjects/{subject}/versions"
 ROUTES: Final = (
     Route("GET", "/", handlers.get_root),
     Route("POST", "/", handlers.get_root),
+    Route("GET", "/health", handlers.get_health),
     Route("GET", "/v1/metadata/id", handlers.get_metadata_id),
     Route("GET", "/v1/metadata/version", handlers.get_metadata_version),
     Route("GET", "/schemas/types", handlers.get_types),
