@@ -19,7 +19,16 @@ from ottla.testing.node import ThreadNode
 def journal_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = {"ottla.journal.enable": "true", "ottla.journal.interval.ms": "1000"}
     with ThreadNode(tmp_path_factory.mktemp("explained"), settings) as node:
+        wait_for_journal(node.bootstrap)
         yield node.bootstrap
+
+
+def wait_for_journal(bootstrap: str) -> None:
+    """Wait for the journal, which begins with the first thing that happens."""
+    succeed("topic", "create", "anything", bootstrap=bootstrap)
+    deadline = time.monotonic() + 60
+    while ask(10, "why", "silent", "nobody", "--over=0.1", "--json", bootstrap=bootstrap).data["missing"]:
+        assert time.monotonic() < deadline
 
 
 @pytest.fixture(params=["ottla", pytest.param("apache-kafka", marks=pytest.mark.live_oracle)])
@@ -78,11 +87,7 @@ def test_a_group_that_nobody_has_is_a_cause(bootstrap: str) -> None:
 @pytest.mark.live_oracle
 def test_what_cannot_be_known_is_said(kafka_bootstrap: str, journal_bootstrap: str) -> None:
     words = ("why", "silent", "nobody", "--over=0.1", "--json")
-    succeed("topic", "create", "anything", "--if-not-exists", bootstrap=journal_bootstrap)
-    deadline = time.monotonic() + 60
-    while ask(10, *words, bootstrap=journal_bootstrap).data["missing"]:
-        # The journal begins with the first thing that happens.
-        assert time.monotonic() < deadline
+    assert not ask(10, *words, bootstrap=journal_bootstrap).data["missing"]
     (missing,) = ask(10, *words, bootstrap=kafka_bootstrap).data["missing"]
     assert "the cluster has no journal" in missing
 
@@ -216,7 +221,8 @@ def test_guarantees_are_judged_hop_by_hop(bootstrap: str, name: str) -> None:
     found = succeed("audit", name, "--json", bootstrap=bootstrap).data
     hops = {hop["hop"]: hop["guarantee"] for hop in found["hops"]}
     assert hops[f"producers of {name}"] == "at least once"
-    assert hops[f"group {name} reads"] == "at least once"
+    # Commits alone do not show that they follow the processing.
+    assert hops[f"group {name} reads"] == "unknown"
     assert f"topic {name}" in hops
     assert "enable.idempotence=true" in succeed("audit", name, bootstrap=bootstrap).out
 

@@ -1,5 +1,6 @@
 """The verbs of the Makefile do what their help says, tried with stand-ins for the programs that they run."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -31,9 +32,20 @@ def stand_in(checkout: Path, name: str, then: str = "") -> None:
     program.chmod(0o755)
 
 
+def environment() -> dict[str, str]:
+    """Return an environment without the variables that `make test` was called with."""
+    return {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+
+
 def make(checkout: Path, *arguments: str) -> "tuple[int, list[str]]":
     done = subprocess.run(
-        ["make", *arguments], cwd=checkout, capture_output=True, text=True, timeout=60, check=False
+        ["make", *arguments],
+        cwd=checkout,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     called = [line.removeprefix("called ") for line in done.stdout.splitlines() if line.startswith("called ")]
     return done.returncode, called
@@ -76,7 +88,9 @@ def verbs() -> list[str]:
 
 
 def test_each_verb_says_what_it_does() -> None:
-    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["make", "help"], cwd=ROOT, env=environment(), capture_output=True, text=True, check=True
+    ).stdout
     assert {line.split()[0] for line in listed.splitlines()} == set(verbs())
 
 

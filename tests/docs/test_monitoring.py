@@ -16,6 +16,7 @@ from tests.support.plain_client import PlainClient
 
 from ottla.explain.lag.exporting import LagMetrics
 from ottla.explain.lag.outlook import Bounds
+from ottla.satellite.metrics import Metrics
 from ottla.testing.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -113,5 +114,6 @@ def test_the_dashboard_can_be_imported() -> None:
 def test_the_metrics_of_the_guide_exist(exported: dict[str, set[str]]) -> None:
     bases = {re.sub(r"_(bucket|sum|count)$", "", name) for name in exported} | set(exported)
     bases |= {metric.name for metric in LagMetrics(Bounds()).collect()}
+    bases |= set(re.findall(r"^# TYPE (\w+)", Metrics().text().decode(), re.MULTILINE))
     for name in set(re.findall(r"`(ottla_\w+)`", GUIDE)):
-        assert name in bases, f"neither a node nor `ottla lag` gives {name}"
+        assert name in bases, f"neither a node, nor a satellite, nor `ottla lag` gives {name}"

@@ -45,7 +45,8 @@ def test_groups_and_offsets_are_those_that_apache_kafka_wrote(archive: str, tmp_
     data = unpack(archive, tmp_path)
     settings = {**SETTINGS, "node.id": node_id(data)}
     with (
-        OttlaNode(tmp_path / "node", settings, data_directory=data) as node,
+        # The directory has access rules, and these settings have no authorizer.
+        OttlaNode(tmp_path / "node", settings, data_directory=data, options=["--insecure"]) as node,
         PlainClient(node.bootstrap) as client,
     ):
         groups = {group.group_id: group.group_type for group in listed_groups(client)}

@@ -29,7 +29,6 @@ BESIDE_UNIT_TESTS: Final[dict[str, tuple[str, ...]]] = {
         "simulation/transactions",
     ),
     "explain": ("cli/test_explain.py", "cli/test_lag.py"),
-    "http": ("unit/registry", "unit/connect"),
     "lab": ("lab",),
     "metadata": (
         "golden/test_metadata_logs.py",
@@ -43,6 +42,7 @@ BESIDE_UNIT_TESTS: Final[dict[str, tuple[str, ...]]] = {
     "records": ("property/test_records.py", "property/test_bulk.py", "golden/test_batches.py"),
     "registry": ("registry", "golden/test_schema_verdicts.py"),
     "runtime": ("property/test_framing.py", "property/test_timers.py"),
+    "satellite": ("unit/registry", "unit/connect"),
     "schemas": ("golden/test_schema_verdicts.py",),
     "security": ("property/test_access_rules.py",),
     "storage": ("property/storage", "simulation/storage", "golden/test_log_directories.py"),

@@ -85,6 +85,8 @@ def is_acted_on(declarations: type[ConfigValues], key: ConfigKey[Any]) -> bool:
         return True
     if declarations is NodeConfig and key.name in names_read_of_listeners():
         return True
+    if declarations is TopicConfig and key.name in names_read_by_mirrors():
+        return True
     if declarations is not NodeConfig:
         return False
     heirs = [
@@ -107,6 +109,13 @@ def names_read_of_listeners() -> frozenset[str]:
     source = "".join(path.read_text() for path in (SOURCE / "broker").rglob("*.py"))
     names = re.findall(r'\.(?:value|secret|own_value)\(\s*"([a-z.]+)"', source)
     return frozenset((*names, *re.findall(r'^_JAAS: Final = "([a-z.]+)"', source, re.MULTILINE)))
+
+
+@cache
+def names_read_by_mirrors() -> frozenset[str]:
+    """Return the configs of topics that mirrors, which are clients, read by name."""
+    source = "".join(path.read_text() for path in (SOURCE / "mirror").rglob("*.py"))
+    return frozenset(re.findall(r'^\w+_CONFIG: Final = "([a-z.]+)"', source, re.MULTILINE))
 
 
 def feeds_what_is_read(attribute: str) -> bool:
