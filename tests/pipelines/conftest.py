@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Let one worker run all tests of Spark: a session takes seconds of CPU and much memory."""
-    if "spark" in getattr(item, "fixturenames", ()):
-        item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
     """A running node. It is shared: use topics and pipelines with names of your own."""

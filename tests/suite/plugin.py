@@ -1,10 +1,11 @@
 """What a run of the suite adds to pytest.
 
-Tests of one file run in one worker, so that what they share is set up once, and folders whose tests start
-processes begin first, so that no worker is left with a long one at the end. Costs are noted if they are asked
-for. The last lines say what was left out, and which processes outlived their tests.
+Tests that share what is dear to set up run in one worker (`tests/suite/scheduling.py`), and folders whose
+tests start processes begin first, so that no worker is left with a long one at the end. Costs are noted if
+they are asked for. The last lines say what was left out, and which processes outlived their tests.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,20 +44,18 @@ def start(config: pytest.Config) -> None:
 class Order:
     """Which worker runs a test, and when. pytest-randomly has shuffled the tests before."""
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_itemcollected(self, item: pytest.Item) -> None:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(_group(item.nodeid)))
-
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: _rank(item.nodeid))
+        # Many thousand tests are objects that stay: the collector of garbage need not look at them again.
+        gc.collect()
+        gc.freeze()
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        from tests.suite.scheduling import GroupScheduling
 
-def _group(test: str) -> str:
-    folder, file = test.split("::")[0].rsplit("/", 1)
-    # Each worker that looks at the source has to parse all of it first.
-    return folder if folder == "tests/tidy" else f"{folder}/{file}"
+        return GroupScheduling(config, log)
 
 
 def _rank(test: str) -> int:

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     # A change is judged by the same order each time.
-    workers = ["-n", str(asked.workers), "--dist", "loadgroup", "--no-loadscope-reorder"]
+    workers = ["-n", str(asked.workers)]
     command = ["pytest", "-q", *workers, "--randomly-seed", asked.order, *selected]
     print(" ".join(command), flush=True)
     environment = dict(os.environ)
