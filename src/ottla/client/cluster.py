@@ -23,10 +23,12 @@ GROUP = 0
 TRANSACTION = 1
 
 # A broker answers one connection in order, and a fetch may wait there for records, a join for other members.
-# So each has a lane of its own, and commits and heartbeats do not wait behind them.
+# So each has a lane of its own, and commits and heartbeats do not wait behind them. Two readers that wait
+# separately, but share a cluster, need two lanes.
 MAIN_LANE = 0
 FETCH_LANE = 1
 JOIN_LANE = 2
+SECOND_FETCH_LANE = 3
 
 
 class Cluster:

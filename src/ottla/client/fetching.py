@@ -116,6 +116,7 @@ async def fetch_once(
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     limits: FetchLimits = DEFAULT_LIMITS,
     timeout_s: float = 30.0,
+    lane: int = FETCH_LANE,
 ) -> dict[TopicPartition, FetchedPartition]:
     """Ask each leader once, all at a time. Errors of partitions are in the answers, as brokers told them."""
     by_leader: dict[int, dict[TopicPartition, int]] = {}
@@ -123,7 +124,7 @@ async def fetch_once(
         by_leader.setdefault((await cluster.leader(where)).leader, {})[where] = offset
     answers = await asyncio.gather(
         *(
-            fetch_from(cluster, node_id, asked, isolation, limits, timeout_s)
+            fetch_from(cluster, node_id, asked, isolation, limits, timeout_s, lane)
             for node_id, asked in by_leader.items()
         )
     )
@@ -228,9 +229,10 @@ async def fetch_from(
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     limits: FetchLimits = DEFAULT_LIMITS,
     timeout_s: float = 30.0,
+    lane: int = FETCH_LANE,
 ) -> list[FetchedPartition]:
     """Ask one broker once. Errors of partitions are in the answers."""
-    connection = await cluster.connection(node_id, FETCH_LANE)
+    connection = await cluster.connection(node_id, lane)
     topology = cluster.topology
     version = fetch_version(connection, topology, {where.topic for where in asked})
     request = FetchRequest(

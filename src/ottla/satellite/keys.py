@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client import surroundings
 from ottla.client.admin.admin import Admin
-from ottla.client.cluster import Cluster
+from ottla.client.cluster import SECOND_FETCH_LANE, Cluster
 from ottla.satellite.topic import TopicReader, TopicWriter, ensure_topic
 
 _logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class InstanceKeys:
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._cluster = cluster
         self._topic = topic
-        self._reader = TopicReader(cluster, topic, self._replay)
+        self._reader = TopicReader(cluster, topic, self._replay, SECOND_FETCH_LANE)
         self._keys: list[bytes] = []
         self._created_ms = 0
         self._is_followed = False

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from ottla.client import surroundings
 from ottla.client.admin.admin import Admin
-from ottla.client.cluster import TRANSACTION, Cluster
+from ottla.client.cluster import FETCH_LANE, TRANSACTION, Cluster
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.fetching import FetchLimits, fetch_once, next_offset
 from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
@@ -97,12 +97,19 @@ async def ensure_topic(admin: Admin, name: str) -> None:
 
 
 class TopicReader:
-    """Follows the topic and passes each record on, once and in order."""
+    """Follows the topic and passes each record on, once and in order.
 
-    def __init__(self, cluster: Cluster, topic: str, replay: Callable[[Any], None]) -> None:
+    Two readers of one cluster need two lanes: a broker answers a fetch only after the one before on the same
+    connection, and that one may wait for records.
+    """
+
+    def __init__(
+        self, cluster: Cluster, topic: str, replay: Callable[[Any], None], lane: int = FETCH_LANE
+    ) -> None:
         self.where = TopicPartition(topic, 0)
         self.position = 0
         self._cluster = cluster
+        self._lane = lane
         self._replay = replay
         self._moved = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
@@ -140,7 +147,9 @@ class TopicReader:
 
     async def _read_once(self) -> None:
         try:
-            answers = await fetch_once(self._cluster, {self.where: self.position}, limits=_LIMITS)
+            answers = await fetch_once(
+                self._cluster, {self.where: self.position}, limits=_LIMITS, lane=self._lane
+            )
         except ClientError:
             await self._cluster.refresh([self.where.topic])
             raise
