@@ -14,9 +14,9 @@ from tests.support.in_process import InProcessClient, in_process_node
 from tests.support.ottla_node import OttlaNode
 from tests.support.plain_client import PlainClient
 
-from ottla.broker import group_metrics
+from ottla.broker.coordinators import group_metrics
 from ottla.broker.lifecycle.startup import Node
-from ottla.broker.metrics import BrokerMetrics
+from ottla.broker.metrics.collectors import BrokerMetrics
 from ottla.testing.ports import free_port
 
 RECORDS = 20
@@ -171,7 +171,7 @@ def test_only_the_largest_lags_are_given(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_node_of_many_partitions_gives_no_offsets_of_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ottla.broker.metrics.PARTITION_SERIES_MAX", 2)
+    monkeypatch.setattr("ottla.broker.metrics.collectors.PARTITION_SERIES_MAX", 2)
     with in_process_node(tmp_path) as node:
         create_topic(InProcessClient(node), "t", partitions=2)
         assert collect(node).count("ottla_log_end_offset") == 2

@@ -19,7 +19,7 @@ SECONDS = 4.0
     "side",
     [
         pytest.param(
-            "leader", marks=pytest.mark.thorough(guard="tests/unit/broker/replication/test_throttles.py")
+            "leader", marks=pytest.mark.thorough(guard="tests/unit/broker/limits/test_throttles.py")
         ),
         "follower",
     ],

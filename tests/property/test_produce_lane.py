@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.support.data_plane import batch_of, create_topic, fetch_all, produce_request
 from tests.support.in_process import InProcessClient, in_process_node
 
+from ottla.broker.lanes.produce_lane import ProduceLanes
 from ottla.broker.lifecycle.startup import Node
-from ottla.broker.produce.produce_lane import ProduceLanes
 from ottla.broker.serving.handlers import CloseConnection
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.records.batch import BatchView

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from ottla.broker.lifecycle.process import NodeOnLoop, NodeOptions
 from ottla.broker.lifecycle.startup import Node
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.dispatch import PENDING, Session
 from ottla.metadata.configs.load import load_node_config
 from ottla.runtime.connections.file_range import FileRange
@@ -39,9 +39,8 @@ class InProcessClient:
         self._late: list[list[Any]] = []
         self._failures: list[Exception] = []
         self.muted_ms: list[int] = []
-        self.session = Session(
-            RequestContext(node.broker, self), node.broker.routes, self._late.append, self._failures.append
-        )
+        self.context = BrokerContext(node.broker, self)
+        self.session = Session(self.context, node.broker.routes, self._late.append, self._failures.append)
 
     def has_hung_up(self) -> bool:
         return False

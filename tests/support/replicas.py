@@ -19,10 +19,10 @@ from tests.unit.storage.logs import NOW_MS, new_log
 
 from ottla.broker.fetch.fetch_reading import NOTHING_TOLD, Limits, read_partitions
 from ottla.broker.fetch.fetch_session import FetchSessions
+from ottla.broker.logs.leading import Leading
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.broker_peer import Unanswered
 from ottla.broker.replication.fetcher import Fetcher
-from ottla.broker.replication.leading import Leading
 from ottla.metadata.configs.load import load_node_config
 from ottla.model.ids import Offset
 from ottla.runtime.connections.file_range import FileRange

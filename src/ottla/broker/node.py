@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.authorization.audit import Audit
 from ottla.broker.authorization.authorizers import guarded, make_authorizer, use_rules
-from ottla.broker.controller_channel import ControllerChannel
+from ottla.broker.cluster.endpoints import Endpoints
+from ottla.broker.cluster.metadata_answers import MetadataAnswers
 from ottla.broker.coordinators.coordinators import Coordinators
-from ottla.broker.endpoints import Endpoints
-from ottla.broker.features import Features, features_of
+from ottla.broker.coordinators.producer_ids import ProducerIds
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.fetch.parked_fetches import ParkedFetches
 from ottla.broker.journal.journal import Journal
-from ottla.broker.lifecycle.bound_listeners import TakenAddress
-from ottla.broker.lifecycle.formatting import cordoned_directories
-from ottla.broker.lifecycle.membership import Membership
 from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.limits.connection_rates import ConnectionRates
 from ottla.broker.limits.quotas import Quotas
+from ottla.broker.login.bound_listeners import TakenAddress
+from ottla.broker.logs.data_directories import cordoned_directories
 from ottla.broker.logs.deletions import Deletions
 from ottla.broker.logs.directory_reports import DirectoryReports
 from ottla.broker.logs.leaving_logs import LeavingLogs
@@ -32,13 +31,14 @@ from ottla.broker.logs.log_moves import LogMoves
 from ottla.broker.logs.partition import Partition
 from ottla.broker.logs.partitions import Partitions
 from ottla.broker.logs.scrubber import Scrubber
-from ottla.broker.metadata_answers import MetadataAnswers
+from ottla.broker.membership.membership import Membership
 from ottla.broker.produce.delayed_produce import DelayedProduces
 from ottla.broker.produce.openings import Openings
-from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.quorum.controller_channel import ControllerChannel
+from ottla.broker.quorum.features import Features, features_of
 from ottla.broker.replication.healing import Healing
 from ottla.broker.replication.replication import Replication
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.context import Client, RequestContext
 from ottla.broker.serving.dispatch import Session
 from ottla.broker.serving.large_requests import LARGE_BYTES_MAX
 from ottla.broker.serving.routes import Routes
@@ -99,6 +99,24 @@ class NodeParts(NamedTuple):
     logins: "Logins | None" = None
     peer_security: PeerSecurity | None = None
     """How this broker logs in to others."""
+
+
+class BrokerContext(RequestContext):
+    """A client of the broker: the context of handlers that use parts of the broker which controllers lack."""
+
+    __slots__ = ("broker", "large_session_id")
+
+    def __init__(self, broker: "Broker", client: Client) -> None:
+        super().__init__(broker, client)
+        self.broker = broker
+        # The fetch session that takes so much memory that it ends with the connection; 0 if there is none.
+        self.large_session_id = 0
+
+    def closed(self) -> None:
+        """Tell those who wait for the end of the connection."""
+        if self.large_session_id:
+            self.broker.fetch_sessions.end(self.large_session_id)
+        super().closed()
 
 
 class Broker:
@@ -187,7 +205,7 @@ class Broker:
 
     def new_session(self, connection: Connection) -> ConnectionSession:
         """Begin the conversation with a client, which may have to log in first."""
-        context = RequestContext(self, connection)
+        context = BrokerContext(self, connection)
         self.journal.opened(context)
         session = Session(context, self.routes, connection.answer_later, connection.fail)
         return session if self.logins is None else self.logins.begin(connection, session)

@@ -27,6 +27,7 @@ from ottla.records.batch import iter_batches
 from ottla.records.errors import RecordsError
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.produce import (
+    ACKS_MIRRORED,
     TOPIC_IDS_FROM,
     PartitionProduceData,
     PartitionProduceResponse,
@@ -36,8 +37,6 @@ from ottla.wire.messages.produce import (
 
 _logger = logging.getLogger("ottla.mirror")
 
-MIRRORED_ACKS: Final = -2
-"""How a produce request says that its batches keep their offsets. Only Ottla takes it."""
 _LIMITS: Final = FetchLimits(max_bytes=16 << 20, partition_max_bytes=4 << 20)
 _WRITE_TIMEOUT_MS: Final = 30_000
 _LEARNING: Final = "learning leaders"
@@ -267,7 +266,7 @@ class Copying:
             data = PartitionProduceData(partition_index=where.partition, records=piece.records)
             by_topic.setdefault(where.topic, []).append(data)
         request = ProduceRequest(
-            acks=MIRRORED_ACKS,
+            acks=ACKS_MIRRORED,
             timeout_ms=_WRITE_TIMEOUT_MS,
             topic_data=tuple(
                 TopicProduceData(name=name, topic_id=topics[name].topic_id, partition_data=tuple(items))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.controller_channel import ChannelWorld, ClusterController, LocalController
+from ottla.broker.quorum.controller_channel import ChannelWorld, ClusterController, LocalController
 from ottla.quorum.controller.deciders import NOT_CONTROLLER, find_decider
 from ottla.quorum.controller.decision import Caller
 from ottla.quorum.quorum_protocols import KnownLeader

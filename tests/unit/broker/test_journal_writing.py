@@ -10,8 +10,8 @@ from tests.support.quorum_node import START_MS, ManualClock
 from ottla.broker.deferred import Deferred
 from ottla.broker.journal import writing
 from ottla.broker.journal.journal import Journal
-from ottla.broker.journal.room import TOPIC
 from ottla.broker.journal.writing import JournalWriter
+from ottla.broker.logs.journal_room import TOPIC
 from ottla.metadata.configs.load import load_node_config
 from ottla.records.batch import iter_batches
 from ottla.records.batch_records import iter_batch_records

@@ -80,7 +80,7 @@ def offset_commit(ask: OffsetCommitRequest, context: RequestContext, serve: Serv
 def _may_commit(topic: OffsetCommitRequestTopic, context: RequestContext) -> bool:
     name = topic.name
     if context.version >= commit_messages.TOPIC_IDS_FROM:
-        found = context.broker.image.topics.find_by_id(topic.topic_id)
+        found = context.node.image.topics.find_by_id(topic.topic_id)
         if found is None:
             # The handler says that there is no such topic.
             return True
@@ -209,7 +209,7 @@ def _may_see(
 ) -> bool:
     name = topic.name
     if context.version >= fetch_messages.TOPIC_IDS_FROM:
-        found = context.broker.image.topics.find_by_id(topic.topic_id)
+        found = context.node.image.topics.find_by_id(topic.topic_id)
         if found is None:
             return True
         name = found.name

@@ -60,7 +60,7 @@ def alter_share_group_offsets(
     def refuse(topic: AlterShareGroupOffsetsRequestTopic) -> Any:
         if context.allows(_READ_TOPIC, topic.topic_name):
             return None
-        found = context.broker.image.topics.find(topic.topic_name)
+        found = context.node.image.topics.find(topic.topic_name)
         return AlterShareGroupOffsetsResponseTopic(
             topic_name=topic.topic_name,
             topic_id=ZERO_UUID if found is None else found.id,

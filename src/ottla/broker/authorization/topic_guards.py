@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ottla.broker.apis.records.produce import LETTERS, MIRRORED
 from ottla.broker.authorization.guards import Serve, guards
 from ottla.broker.authorization.refusals import MESSAGES, only_error, then
 from ottla.broker.authorization.sorting import change_each, sort_out
@@ -67,6 +66,8 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from ottla.wire.messages.produce import (
+    ACKS_LETTERS,
+    ACKS_MIRRORED,
     TOPIC_IDS_FROM,
     PartitionProduceResponse,
     ProduceRequest,
@@ -89,10 +90,12 @@ def produce(ask: ProduceRequest, context: RequestContext, serve: Serve) -> Any:
         on_transactional_id(Operation.WRITE), ask.transactional_id
     ):
         return _refuse_produce(ask, ask.topic_data, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if ask.acks in (MIRRORED, LETTERS) and not context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
+    if ask.acks in (ACKS_MIRRORED, ACKS_LETTERS) and not context.allows(
+        on_cluster(Operation.CLUSTER_ACTION), CLUSTER
+    ):
         # Who keeps offsets writes as replicas do, and only brokers write letters.
         return _refuse_produce(ask, ask.topic_data, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    if ask.acks == LETTERS:
+    if ask.acks == ACKS_LETTERS:
         return serve(ask)
     allowed: list[TopicProduceData] = []
     denied: list[TopicProduceData] = []

@@ -88,7 +88,7 @@ class Groups(HostedCoordinator[GroupCoordinator]):
     def metrics(self) -> "Iterable[Metric]":
         """Return the metrics of groups."""
         # Imported only here: a node without Prometheus does without it.
-        from ottla.broker.group_metrics import group_metrics
+        from ottla.broker.coordinators.group_metrics import group_metrics
 
         return group_metrics(self.coordinator, self._broker.partitions)
 

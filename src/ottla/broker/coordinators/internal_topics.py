@@ -53,7 +53,7 @@ class InternalTopics:
         names = [topic.name for topic in wanted]
         self._in_flight.update(names)
         ask = CreateTopicsRequest(topics=tuple(map(_creatable, wanted)), timeout_ms=_TIMEOUT_MS)
-        answer = context.broker.controller.ask(ask, context.caller(_NEWEST_VERSION))
+        answer = context.node.controller.ask(ask, context.caller(_NEWEST_VERSION))
         answer.when_done(partial(self._created, names, pause_ms), partial(self._failed, names, pause_ms))
 
     def failures(self, names: Iterable[str]) -> dict[str, str]:

@@ -44,7 +44,7 @@ class Shares(HostedCoordinator[ShareCoordinator]):
     def metrics(self) -> "Iterable[Metric]":
         """Return the metrics of the share coordinator."""
         # Imported only here: a node without Prometheus does without it.
-        from ottla.broker.group_metrics import share_metrics
+        from ottla.broker.coordinators.group_metrics import share_metrics
 
         return share_metrics(self.coordinator)
 

@@ -55,7 +55,7 @@ class Transactions(HostedCoordinator[TransactionCoordinator]):
     def metrics(self) -> "Iterable[Metric]":
         """Return the metrics of transactions."""
         # Imported only here: a node without Prometheus does without it.
-        from ottla.broker.group_metrics import transaction_metrics
+        from ottla.broker.coordinators.group_metrics import transaction_metrics
 
         return transaction_metrics(self.coordinator)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.fetch.fetch_session import PartitionKey, SessionPartition
 from ottla.broker.logs.partition import Partition
-from ottla.broker.replication.remote_replica import RemoteReplica
+from ottla.broker.logs.remote_replica import RemoteReplica
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.runtime.connections.file_range import FileRange
 from ottla.storage.errors import DamagedRecords, LogDirectoryOffline, OffsetOutOfRange

@@ -8,33 +8,10 @@ In a partition with several replicas an append is for the followers. Consumers w
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
+from ottla.broker.logs.parked_fetch import FetchAttempt, ParkedFetch
 from ottla.broker.logs.partition import Partition
-from ottla.world.scheduler import Scheduler, Timer
-
-
-class FetchAttempt(Protocol):
-    """A fetch, as it is tried."""
-
-    def retry(self) -> int:
-        """Read again, and answer if there is enough. Return how many bytes are missing, 0 when answered."""
-
-    def give_up(self) -> None:
-        """Answer with what there is: the time is over."""
-
-
-class ParkedFetch:
-    """One fetch that waits."""
-
-    __slots__ = ("attempt", "is_due", "missing_bytes", "partitions", "timer")
-
-    def __init__(self, attempt: FetchAttempt, partitions: Sequence[Partition], missing_bytes: int) -> None:
-        self.attempt = attempt
-        self.partitions = partitions
-        self.missing_bytes = missing_bytes
-        self.is_due = False
-        self.timer: Timer | None = None
+from ottla.world.scheduler import Scheduler
 
 
 class ParkedFetches:

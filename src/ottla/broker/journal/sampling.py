@@ -15,8 +15,8 @@ It costs nothing while nothing happens, and with many partitions it looks at the
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.journal.journal import client_subject, is_follower
-from ottla.broker.journal.room import TOPIC
-from ottla.broker.slices import Slices
+from ottla.broker.logs.journal_room import TOPIC
+from ottla.runtime.slices import Slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,10 +12,10 @@ The journal never takes a directory offline: it stops while there is little room
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.auto_topics import creatable_topic
+from ottla.broker.cluster.auto_topics import creatable_topic
 from ottla.broker.journal.journal import Event, partition_subject
-from ottla.broker.journal.room import TOPIC, has_room
 from ottla.broker.journal.sampling import Sampler
+from ottla.broker.logs.journal_room import TOPIC, has_room
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.records.attributes import Codec

@@ -7,9 +7,9 @@ admin clients find all controllers, and where a new level of a feature is checke
 import logging
 from typing import Final
 
-from ottla.broker.controller_channel import ControllerChannel
-from ottla.broker.lifecycle.bound_listeners import SECURITY_PROTOCOLS
 from ottla.broker.lifecycle.format_options import controller_endpoint
+from ottla.broker.login.bound_listeners import SECURITY_PROTOCOLS
+from ottla.broker.quorum.controller_channel import ControllerChannel
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.features import SUPPORTED
 from ottla.model.uuid import Uuid

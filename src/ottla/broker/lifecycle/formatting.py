@@ -2,10 +2,10 @@
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from ottla.broker.lifecycle.format_options import NO_OPTIONS, FormatFailure, FormatOptions, plan_cluster
+from ottla.broker.logs.data_directories import data_directories
 from ottla.metadata.configs.node import NodeConfig
 from ottla.model.ids import NodeId
 from ottla.quorum.format import find_foreign, format_directories, is_formatted
@@ -96,21 +96,6 @@ def _read_meta(disk: Disk, directory: str) -> MetaProperties:
         return decode_meta_properties(disk.read_file(path))
     except CorruptFile as error:
         raise FormatFailure(f"cannot use {path}: {error}; fix that, or choose another directory") from error
-
-
-def data_directories(config: NodeConfig) -> list[str]:
-    """Return the directories of a node, that of the metadata first, as absolute paths."""
-    paths = [str(Path(path).absolute()) for path in config.data_directories]
-    metadata = str(Path(config.metadata_directory).absolute())
-    return [metadata, *[path for path in paths if path != metadata]]
-
-
-def cordoned_directories(config: NodeConfig) -> frozenset[str]:
-    """Return the directories that are to get no new logs, as absolute paths."""
-    named = config.cordoned_log_dirs
-    return frozenset(
-        data_directories(config) if "*" in named else (str(Path(path).absolute()) for path in named)
-    )
 
 
 def _check_empty(disk: Disk, path: str) -> None:

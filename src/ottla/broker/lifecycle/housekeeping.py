@@ -26,9 +26,9 @@ from ottla.broker.logs.cleaner import Cleaner
 from ottla.broker.logs.partition import Partition
 from ottla.broker.serving.handlers import find_handler
 from ottla.broker.serving.served_apis import SERVED
-from ottla.broker.slices import Slices
 from ottla.quorum.controller.deciders import import_deciders
 from ottla.quorum.controller.decision import RECORDS_MAX
+from ottla.runtime.slices import Slices
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directory import LogDirectory
@@ -44,11 +44,11 @@ _SECOND_MS: Final = 1000
 _CERTIFICATES_MS: Final = 10_000
 
 _NEEDED_LATER: Final = (
-    "ottla.broker.coordinators.commit_lane",
+    "ottla.broker.lanes.commit_lane",
     "ottla.broker.coordinators.groups",
     "ottla.broker.coordinators.transactions",
     "ottla.broker.logs.cleaning_round",
-    "ottla.broker.produce.produce_lane",
+    "ottla.broker.lanes.produce_lane",
     "ottla.broker.replication.fetcher",
     "ottla.storage.damages.checking",
     "ottla.storage.damages.repair",

@@ -4,7 +4,7 @@ Access rules and users are in the metadata, but whether they count is in the con
 started without its own, by accident, would let everybody do everything, and nobody would notice.
 """
 
-from ottla.broker.lifecycle.bound_listeners import asks_for_login
+from ottla.broker.login.bound_listeners import asks_for_login
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.image import MetadataImage
 from ottla.security.refused import SecurityRefused

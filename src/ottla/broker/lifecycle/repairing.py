@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ottla.broker.lifecycle.format_options import controller_endpoint
-from ottla.broker.lifecycle.formatting import data_directories
+from ottla.broker.logs.data_directories import data_directories
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.errors import MetadataError, UnknownRecord

@@ -15,10 +15,29 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.broker.authorization.audit import Audit
-from ottla.broker.controller_channel import ChannelWorld, ClusterController, LocalController
-from ottla.broker.controller_server import ControllerParts, ControllerServer
+from ottla.broker.controller.controller_server import ControllerParts, ControllerServer
 from ottla.broker.lifecycle import damaged_metadata
-from ottla.broker.lifecycle.bound_listeners import (
+from ottla.broker.lifecycle.controller_registration import ControllerRegistration
+from ottla.broker.lifecycle.format_options import (
+    NO_OPTIONS,
+    FormatFailure,
+    FormatOptions,
+    controller_endpoint,
+)
+from ottla.broker.lifecycle.formatting import check_empty_directories, format_missing
+from ottla.broker.lifecycle.housekeeping import Housekeeping
+from ottla.broker.lifecycle.log_loading import LogLoading
+from ottla.broker.lifecycle.lost_security import check_security
+from ottla.broker.lifecycle.quorum_start import (
+    begin_to_write,
+    check_metadata,
+    make_controller_link,
+    make_quorum_link,
+    start_quorum,
+)
+from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
+from ottla.broker.limits.connection_limits import connection_limits
+from ottla.broker.login.bound_listeners import (
     BoundListener,
     ListenerRefused,
     TakenAddress,
@@ -27,31 +46,13 @@ from ottla.broker.lifecycle.bound_listeners import (
     check_endpoints,
     with_address,
 )
-from ottla.broker.lifecycle.controller_registration import ControllerRegistration
-from ottla.broker.lifecycle.format_options import (
-    NO_OPTIONS,
-    FormatFailure,
-    FormatOptions,
-    controller_endpoint,
-)
-from ottla.broker.lifecycle.formatting import check_empty_directories, data_directories, format_missing
-from ottla.broker.lifecycle.housekeeping import Housekeeping
-from ottla.broker.lifecycle.log_loading import LogLoading
-from ottla.broker.lifecycle.lost_security import check_security
-from ottla.broker.lifecycle.membership import NotRegistered
-from ottla.broker.lifecycle.quorum_start import (
-    begin_to_write,
-    check_metadata,
-    make_controller_link,
-    make_quorum_link,
-    start_quorum,
-)
-from ottla.broker.lifecycle.quorum_ticks import QuorumTicks
-from ottla.broker.lifecycle.refused_configs import ConfigRefused, check_configs
-from ottla.broker.limits.connection_limits import connection_limits
 from ottla.broker.login.making import make_logins, make_peer_security, make_tls
+from ottla.broker.logs.data_directories import data_directories
+from ottla.broker.membership.membership import NotRegistered
 from ottla.broker.node import Broker, NodeParts
-from ottla.broker.quorum_messenger import QuorumMessenger
+from ottla.broker.quorum.controller_channel import ChannelWorld, ClusterController, LocalController
+from ottla.broker.quorum.quorum_messenger import QuorumMessenger
+from ottla.broker.quorum.quorum_ticks import QuorumTicks
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig

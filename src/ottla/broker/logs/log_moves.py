@@ -16,8 +16,8 @@ afterwards, from where the future log ends.
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.logs.divergence import find_common_end
 from ottla.broker.logs.partition import Partition
-from ottla.broker.replication.divergence import find_common_end
 from ottla.model.ids import Offset
 from ottla.storage.errors import DamagedRecords, LogDirectoryOffline, StorageError
 from ottla.storage.log import Log

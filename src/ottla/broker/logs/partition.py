@@ -2,15 +2,16 @@
 
 What `acks=all` waits for is not decided here: see `ottla.storage.syncing.committed`. The leader moves the
 high watermark that it goes by. With one replica that is the log end. With several the followers' fetches
-decide (`ottla.broker.replication.leading`).
+decide (`ottla.broker.logs.leading`).
 """
 
 import sys
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
-from ottla.broker.replication.leading import Leading, ReplicatingNode
+from ottla.broker.logs.leading import Leading, ReplicatingNode
+from ottla.broker.logs.parked_fetch import ParkedFetch
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.model.uuid import Uuid
 from ottla.storage.appending.append_info import AppendInfo, AppendOrigin
@@ -22,9 +23,6 @@ from ottla.storage.log import Log
 from ottla.storage.syncing import committed
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.partitions import PartitionRecord
-
-if TYPE_CHECKING:
-    from ottla.broker.fetch.parked_fetches import ParkedFetch
 
 INTERNAL_TOPICS: Final = frozenset(
     ("__consumer_offsets", "__transaction_state", "__share_group_state", "__ottla_journal")

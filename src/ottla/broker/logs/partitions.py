@@ -8,11 +8,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
+from ottla.broker.limits.throttles import is_limited
 from ottla.broker.logs.leaving_logs import LeavingLogs
 from ottla.broker.logs.log_configs import SettingsOfTopics, TopicSettings
 from ottla.broker.logs.new_logs import create_logs, create_logs_elsewhere
 from ottla.broker.logs.partition import Partition, PartitionWatcher
-from ottla.broker.replication.throttles import is_limited
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.directory_ids import MIGRATING, UNASSIGNED

@@ -22,11 +22,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-from ottla.broker.journal.room import TOPIC as JOURNAL
-from ottla.broker.journal.room import has_room
+from ottla.broker.logs.divergence import find_common_end
+from ottla.broker.logs.journal_room import TOPIC as JOURNAL
+from ottla.broker.logs.journal_room import has_room
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
-from ottla.broker.replication.divergence import find_common_end
 from ottla.broker.replication.replica_session import Key, ReplicaSession
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.storage.damages.gaps import expected_gaps_end

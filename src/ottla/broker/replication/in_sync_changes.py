@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.replication.leading import Leading, Proposal
+from ottla.broker.logs.leading import Leading, Proposal
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_partition import (

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 from ottla import __version__
+from ottla.broker.limits.throttles import Throttle
+from ottla.broker.logs.leading import Leading
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.in_sync_changes import InSyncChanges
-from ottla.broker.replication.leading import Leading
 from ottla.broker.replication.low_watermarks import LowWatermarks
 from ottla.broker.replication.replica_selector import select_by_rack
 from ottla.broker.replication.selector_names import RACK_AWARE
-from ottla.broker.replication.throttles import Throttle
-from ottla.broker.slices import Slices
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.values import LONG_MAX
 from ottla.metadata.delta import MetadataDelta
@@ -28,6 +27,7 @@ from ottla.metadata.image import MetadataImage
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
 from ottla.runtime.connections.peer import PeerMemory, PeerSettings
+from ottla.runtime.slices import Slices
 from ottla.storage.log import Log
 from ottla.storage.syncing import committed
 from ottla.world.network import Address

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import walk_packages
 
-from ottla.broker import apis
-from ottla.broker.serving.handlers import Declared, all_declared
+from ottla.broker.serving.handlers import APIS, Declared, all_declared
 from ottla.broker.serving.served_apis import Listener
 from ottla.wire.apis import ApiKey
 
@@ -24,7 +23,7 @@ from typing import Final
 
 def collect() -> str:
     """Return the module with the rows."""
-    for module in walk_packages(apis.__path__, f"{apis.__name__}."):
+    for module in walk_packages(import_module(APIS).__path__, f"{APIS}."):
         import_module(module.name)
     rows = "".join(f"    ({_row(key, declared)}),\n" for key, declared in sorted(all_declared().items()))
     return f"{_HEAD}ROWS: Final = (\n{rows})\n"

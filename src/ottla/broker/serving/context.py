@@ -6,10 +6,14 @@ when the answer is deferred.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.fetch.fetch_session import PartitionKey
 from ottla.broker.limits.quotas import Quotas
+from ottla.broker.logs.partition import Partition
+from ottla.broker.quorum.controller_channel import ControllerChannel
+from ottla.broker.quorum.features import Features
 from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.image import MetadataImage
@@ -20,17 +24,10 @@ from ottla.security.authorizer import Authorizer
 from ottla.security.hosts import java_address
 from ottla.security.principal import ANONYMOUS, Principal
 from ottla.security.rights import ResourceType, Right
+from ottla.wire.apis import ApiKey
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest
 from ottla.world.clock import Clock
-
-if TYPE_CHECKING:
-    from ottla.broker.authorization.audit import Audit
-    from ottla.broker.controller_channel import ControllerChannel
-    from ottla.broker.features import Features
-    from ottla.broker.fetch.fetch_session import PartitionKey
-    from ottla.broker.journal.journal import Journal
-    from ottla.broker.logs.partition import Partition
-    from ottla.broker.node import Broker
-    from ottla.wire.messages.fetch import FetchPartition, FetchRequest
 
 
 class Client(Protocol):
@@ -48,13 +45,33 @@ class Client(Protocol):
         """Say whether the client has closed the connection: it waits for no answer."""
 
 
+class ClientAudit(Protocol):
+    """Who notes what clients were refused, and what they have changed."""
+
+    def denied(self, context: "RequestContext", right: Right, name: str) -> None: ...
+    def changed(self, context: "RequestContext", ask: Any) -> None: ...
+
+
+class ClientJournal(Protocol):
+    """Who notes what happens to clients, so that it can be explained later."""
+
+    is_on: bool
+
+    def closed(self, context: "RequestContext") -> None: ...
+    def refused(self, context: "RequestContext", errors: list[tuple[ApiKey, ErrorCode]]) -> None: ...
+    def throttled(self, context: "RequestContext", milliseconds: int, quota: str) -> None: ...
+    def join_refused(
+        self, context: "RequestContext", group_id: str, error: ErrorCode, offers: tuple[str, ...]
+    ) -> None: ...
+
+
 class ServingNode(Protocol):
     """What the handlers of both roles use: a `Broker` has it, and so has a `ControllerServer`."""
 
     @property
     def node_id(self) -> int: ...
     @property
-    def audit(self) -> "Audit": ...
+    def audit(self) -> ClientAudit: ...
     @property
     def authorizer(self) -> Authorizer: ...
     @property
@@ -64,38 +81,36 @@ class ServingNode(Protocol):
     @property
     def configs(self) -> EffectiveConfigs: ...
     @property
-    def controller(self) -> "ControllerChannel": ...
+    def controller(self) -> ControllerChannel: ...
     @property
     def image(self) -> MetadataImage: ...
     @property
-    def journal(self) -> "Journal": ...
+    def journal(self) -> ClientJournal: ...
     @property
     def quorum(self) -> MetadataQuorum: ...
     @property
     def quotas(self) -> Quotas: ...
     @property
     def turns(self) -> Turns: ...
-    def features(self) -> "Features": ...
+    def features(self) -> Features: ...
 
 
 class RequestContext:
     """The connection a request came on, and its header.
 
-    A handler that is served on the listeners of a controller uses `node`. There is a `broker` on those of a
-    broker alone.
+    A handler that is served on the listeners of a controller uses `node`. On those of a broker it is given a
+    `BrokerContext`, which knows all parts of the broker.
     """
 
     __slots__ = (
         "_mute",
         "abandon",
-        "broker",
         "client_id",
         "correlation_id",
         "fetched",
         "has_hung_up",
         "host",
         "is_logged_in_by_token",
-        "large_session_id",
         "listener",
         "listener_name",
         "local_host",
@@ -116,8 +131,6 @@ class RequestContext:
 
     def __init__(self, node: ServingNode, client: Client, listener: Listener = Listener.BROKER) -> None:
         self.node = node
-        if listener is Listener.BROKER:
-            self.broker = cast("Broker", node)
         self.listener_name = client.listener_name
         self.local_host, self.local_port = client.local
         self.peer_host = client.peer_host
@@ -141,8 +154,6 @@ class RequestContext:
         self.request_bytes = 0
         # The name and version of the client's software, as ApiVersions has told.
         self.software = ("unknown", "unknown")
-        # The fetch session that takes so much memory that it ends with the connection; 0 if there is none.
-        self.large_session_id = 0
         # How many elements the large request has of which the handler is given a part; 0 if it has all of it.
         self.portion_of = 0
         # For the journal: the last fetch with its partitions and its time, and the partitions written to.
@@ -201,6 +212,11 @@ class RequestContext:
             self.peer_host,
             self.version if version is None else version,
         )
+
+    def closed(self) -> None:
+        """Tell those who wait for the end of the connection."""
+        if self.when_closed is not None:
+            self.when_closed()
 
     def _heed_throttle(self, response: Any) -> Any:
         if response.throttle_time_ms > 0:

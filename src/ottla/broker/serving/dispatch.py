@@ -281,10 +281,7 @@ class Session:
         if self.context.abandon is not None:
             self.context.abandon()
             self.context.abandon = None
-        if self.context.large_session_id:
-            self.context.broker.fetch_sessions.end(self.context.large_session_id)
-        if self.context.when_closed is not None:
-            self.context.when_closed()
+        self.context.closed()
 
     def _park(self, route: Route, correlation_id: int, started_ns: int, response: Deferred[Any]) -> None:
         def answer(value: Any) -> None:

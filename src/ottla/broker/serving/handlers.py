@@ -26,7 +26,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from ottla.broker import apis
+from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.runtime.connections.listener import ConnectionEnded
@@ -35,11 +35,12 @@ from ottla.wire.apis import ApiKey
 from ottla.wire.declare import spec_of
 
 if TYPE_CHECKING:
-    from ottla.broker.serving.context import RequestContext
     from ottla.broker.serving.lanes import Lanes
 
+APIS: Final = "ottla.broker.apis"
+"""Where the handlers are."""
 F = TypeVar("F", bound=Callable[..., Any])
-Handler = Callable[[Any, "RequestContext"], Any]
+Handler = Callable[[Any, RequestContext], Any]
 
 
 class NoReply:
@@ -163,7 +164,8 @@ def all_declared() -> Mapping[ApiKey, Declared]:
 @cache
 def _find_modules() -> dict[str, str]:
     """Return the module of each API by its name. Nothing is imported but the folders."""
-    folders = [import_module(f"{apis.__name__}.{folder.name}") for folder in iter_modules(apis.__path__)]
+    apis = import_module(APIS)
+    folders = [import_module(f"{APIS}.{folder.name}") for folder in iter_modules(apis.__path__)]
     return {
         module.name: f"{folder.__name__}.{module.name}"
         for folder in folders

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut, Merged, Pace, arrange, cut, join_rest, weigh
 from ottla.broker.serving.handlers import NO_REPLY
 from ottla.broker.serving.in_turns import settle
@@ -31,7 +32,6 @@ from ottla.wire.errors import MalformedBytes
 from ottla.wire.layout import Field, layout_of
 
 if TYPE_CHECKING:
-    from ottla.broker.serving.context import RequestContext
     from ottla.broker.serving.routes import Route
 
 COST_BYTES_MAX: Final = 256 << 20
@@ -95,7 +95,7 @@ class LargeRequest:
 
     __slots__ = ("_answer_bytes", "_context", "_now_ns", "_route", "_took_ns", "task")
 
-    def __init__(self, route: "Route", context: "RequestContext", task: Task, frame_bytes: int) -> None:
+    def __init__(self, route: "Route", context: RequestContext, task: Task, frame_bytes: int) -> None:
         self._route = route
         self._context = context
         self._answer_bytes = 0

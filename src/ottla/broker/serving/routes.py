@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator, Iterator
 from struct import Struct
 from typing import Any, Final
 
-from ottla.broker.limits.exempt import exemption
 from ottla.broker.serving.cuts import PIECE_BYTES, Cut
+from ottla.broker.serving.exempt import exemption
 from ottla.broker.serving.handlers import (
     Declared,
     EncodedResponse,
@@ -106,7 +106,7 @@ class Route:
         self.head_size = 4 + len(self.response_tail)
         self.has_file_ranges = declared.sends_files
         self.new_lanes = declared.new_lanes
-        self.is_exempt = declared.is_exempt or exemption(declared)
+        self.is_exempt = declared.is_exempt or exemption(declared.rights)
         self.frame_bytes_max = ANY_SIZE if declared.carries_records else PLAIN_FRAME_BYTES_MAX
         self.cuts = declared.cuts
         self._cut_from_bytes = min((plan.at_once for plan in self.cuts), default=ANY_SIZE)

@@ -15,8 +15,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ottla.broker.apis.records.produce import ALL, LETTERS
-from ottla.broker.auto_topics import creatable_topic
+from ottla.broker.cluster.auto_topics import creatable_topic
 from ottla.broker.logs.partition import INTERNAL_TOPICS, Partition
 from ottla.broker.replication.broker_peer import Unanswered
 from ottla.broker.share.letters import (
@@ -44,7 +43,13 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.messages.produce import (
+    ACKS_ALL,
+    ACKS_LETTERS,
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -205,7 +210,7 @@ class DeadLetters:
         if partition is not None:
             self._append(job, partition, batch, written)
         else:
-            self._send(job, batch, LETTERS, written)
+            self._send(job, batch, ACKS_LETTERS, written)
 
     def _append(self, job: _Job, partition: Partition, batch: bytearray, done: Done) -> None:
         if not partition.takes_writes:
@@ -230,9 +235,9 @@ class DeadLetters:
                 done(False)
                 return
             (answer,) = (one for each in response.responses for one in each.partition_responses)
-            if answer.error_code is ErrorCode.INVALID_REQUIRED_ACKS and acks == LETTERS:
+            if answer.error_code is ErrorCode.INVALID_REQUIRED_ACKS and acks == ACKS_LETTERS:
                 # The leader is a broker of Apache Kafka: it takes letters like any other records.
-                self._send(job, batch, ALL, done)
+                self._send(job, batch, ACKS_ALL, done)
                 return
             if not (answer.error_code is ErrorCode.NONE or answer.error_code.retriable):
                 self._complain(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from ottla.broker.auto_topics import creatable_topic
+from ottla.broker.cluster.auto_topics import creatable_topic
 from ottla.broker.replication.broker_peer import Answered, BrokerPeer, Unanswered
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.share.persister import (

@@ -302,7 +302,7 @@ def stop_satellites(satellites: list[Any]) -> None:
 
 
 def _is_formatted(loaded: "LoadedConfig") -> bool:
-    from ottla.broker.lifecycle.formatting import data_directories
+    from ottla.broker.logs.data_directories import data_directories
     from ottla.storage.log_dirs.meta_properties import FILE
 
     return Path(data_directories(loaded.config)[0], FILE).exists()

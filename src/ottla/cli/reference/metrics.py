@@ -7,7 +7,7 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from ottla.broker.lifecycle.process import NodeOnLoop, NodeOptions
-from ottla.broker.metrics import BrokerMetrics
+from ottla.broker.metrics.collectors import BrokerMetrics
 from ottla.metadata.configs.load import load_node_config
 from ottla.runtime.poller import ServingLoop
 

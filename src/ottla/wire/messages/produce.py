@@ -7,6 +7,12 @@ from ottla.wire.declare import Records, i16, i32, i64, message, struct, wire
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.layout import empty
 
+ACKS_ALL: Final = -1
+ACKS_MIRRORED: Final = -2
+"""Deviation: Kafka refuses this. It is how `ottla mirror` says that batches keep their offsets."""
+ACKS_LETTERS: Final = -3
+"""Deviation: Kafka refuses this. It is how a broker says that it sends dead letters of a share group."""
+
 ABORTABLE_FROM: Final = 11
 ADDS_PARTITIONS_FROM: Final = 12
 LEADER_HINTS_FROM: Final = 10

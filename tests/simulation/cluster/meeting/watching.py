@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from tests.simulation.meetings import Met
 
-from ottla.broker.lifecycle.membership import Membership
+from ottla.broker.logs.leading import Leading
 from ottla.broker.logs.partition import Partition
-from ottla.broker.replication.leading import Leading
+from ottla.broker.membership.membership import Membership
 from ottla.broker.serving.routes import Route, Routes
 from ottla.broker.share.share_partition import SharePartition
 from ottla.coordination.group.classic.group import ClassicGroup

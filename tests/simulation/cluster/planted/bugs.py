@@ -16,12 +16,12 @@ from ottla.broker.coordinators.shard_hosting import ShardHosting
 from ottla.broker.coordinators.shard_log import PartitionShardLog
 from ottla.broker.fetch import fetch_reading
 from ottla.broker.fetch.fetch_session import FetchSession, FetchSessions, SessionPartition
+from ottla.broker.logs import divergence
+from ottla.broker.logs.leading import Leading
 from ottla.broker.logs.partition import Partition
-from ottla.broker.replication import divergence
+from ottla.broker.logs.remote_replica import RemoteReplica
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.in_sync_changes import InSyncChanges
-from ottla.broker.replication.leading import Leading
-from ottla.broker.replication.remote_replica import RemoteReplica
 from ottla.broker.replication.replica_session import ReplicaSession
 from ottla.broker.replication.replication import Replication
 from ottla.coordination.group.offsets.committed_offsets import CommittedOffsets

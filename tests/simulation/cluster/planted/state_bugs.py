@@ -5,8 +5,8 @@ from typing import Final
 from tests.simulation.planting import Bug
 
 from ottla.broker.coordinators.markers import MarkerWriter
+from ottla.broker.logs.leading import Leading
 from ottla.broker.replication.fetcher import Fetcher
-from ottla.broker.replication.leading import Leading
 from ottla.coordination.group.offsets.committed_offsets import CommittedOffsets
 from ottla.coordination.runtime.shard import Shard
 from ottla.coordination.transaction import decide

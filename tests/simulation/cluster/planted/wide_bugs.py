@@ -7,12 +7,12 @@ from typing import Final
 
 from tests.simulation.planting import Bug
 
-from ottla.broker.lifecycle.membership import _find_last_epoch
 from ottla.broker.logs.directory_reports import DirectoryReports
+from ottla.broker.logs.leading import Leading
 from ottla.broker.logs.log_configs import SettingsOfTopics
 from ottla.broker.logs.log_moves import LogMoves
 from ottla.broker.logs.partitions import Partitions
-from ottla.broker.replication.leading import Leading
+from ottla.broker.membership.membership import _find_last_epoch
 from ottla.coordination.group.offsets.expiry import _expire_group
 from ottla.coordination.runtime.shard import Shard
 from ottla.coordination.transaction.decide import decide_end

@@ -23,8 +23,8 @@ from ottla.broker.apis.transactions import write_txn_markers
 from ottla.broker.coordinators import markers
 from ottla.broker.coordinators.markers import WrittenMarker
 from ottla.broker.logs import swap_round
+from ottla.broker.logs.leading import Leading
 from ottla.broker.logs.partition import Partition
-from ottla.broker.replication.leading import Leading
 from ottla.coordination.runtime.shard import Shard
 from ottla.model.ids import Offset
 from ottla.quorum.quorum_state import QuorumState

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.broker.apis.configs.describe_configs import describe_configs
 from ottla.broker.apis.configs.list_config_resources import list_config_resources
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.load import load_node_config
 from ottla.metadata.image import EMPTY_IMAGE, ConfigResource, MetadataImage
@@ -57,11 +57,11 @@ class FakeClient:
 
 
 @pytest.fixture
-def context() -> RequestContext:
-    return RequestContext(cast("Any", FakeBroker()), FakeClient())
+def context() -> BrokerContext:
+    return BrokerContext(cast("Any", FakeBroker()), FakeClient())
 
 
-def describe(context: RequestContext, resource_type: int, name: str) -> DescribeConfigsResult:
+def describe(context: BrokerContext, resource_type: int, name: str) -> DescribeConfigsResult:
     resource = DescribeConfigsResource(
         resource_type=resource_type, resource_name=name, configuration_keys=None
     )
@@ -82,19 +82,19 @@ def describe(context: RequestContext, resource_type: int, name: str) -> Describe
     ],
 )
 def test_each_kind_of_resource_is_described(
-    context: RequestContext, resource_type: int, name: str, config: str, value: str
+    context: BrokerContext, resource_type: int, name: str, config: str, value: str
 ) -> None:
     result = describe(context, resource_type, name)
     assert (result.error_code, result.error_message) == (ErrorCode.NONE, "")
     assert {entry.name: entry.value for entry in result.configs}[config] == value
 
 
-def test_the_root_logger_has_a_level(context: RequestContext) -> None:
+def test_the_root_logger_has_a_level(context: BrokerContext) -> None:
     levels = {entry.name: entry.value for entry in describe(context, ResourceType.BROKER_LOGGER, "0").configs}
     assert levels["root"] in ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
 
 
-def test_all_brokers_together_have_what_was_set_for_them(context: RequestContext) -> None:
+def test_all_brokers_together_have_what_was_set_for_them(context: BrokerContext) -> None:
     assert describe(context, ResourceType.BROKER, "").configs == ()
 
 
@@ -116,14 +116,14 @@ def test_all_brokers_together_have_what_was_set_for_them(context: RequestContext
     ],
 )
 def test_what_cannot_be_described_is_refused_as_in_kafka(
-    context: RequestContext, resource_type: int, name: str, error_code: ErrorCode
+    context: BrokerContext, resource_type: int, name: str, error_code: ErrorCode
 ) -> None:
     result = describe(context, resource_type, name)
     assert result.error_code is error_code
     assert result.configs == ()
 
 
-def test_only_the_configs_asked_for_are_described(context: RequestContext) -> None:
+def test_only_the_configs_asked_for_are_described(context: BrokerContext) -> None:
     resource = DescribeConfigsResource(
         resource_type=ResourceType.TOPIC, resource_name="t", configuration_keys=("segment.ms", "nonsense")
     )
@@ -141,14 +141,14 @@ def test_only_the_configs_asked_for_are_described(context: RequestContext) -> No
     ],
 )
 def test_resources_with_configs_are_listed(
-    context: RequestContext, version: int, types: tuple[int, ...], listed: list[tuple[int, str]]
+    context: BrokerContext, version: int, types: tuple[int, ...], listed: list[tuple[int, str]]
 ) -> None:
     context.version = version
     response = list_config_resources(ListConfigResourcesRequest(resource_types=types), context)
     assert [(one.resource_type, one.resource_name) for one in response.config_resources] == listed
 
 
-def test_an_unknown_type_of_resource_cannot_be_listed(context: RequestContext) -> None:
+def test_an_unknown_type_of_resource_cannot_be_listed(context: BrokerContext) -> None:
     context.version = 1
     response = list_config_resources(ListConfigResourcesRequest(resource_types=(2, 99)), context)
     assert response.error_code is ErrorCode.UNSUPPORTED_VERSION

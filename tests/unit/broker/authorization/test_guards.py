@@ -9,7 +9,6 @@ from tests.support.data_plane import batch_of, produce_request
 from tests.support.filled_requests import request_about
 from tests.support.in_process import InProcessClient, in_process_node
 
-from ottla.broker.apis.records.produce import LETTERS, MIRRORED
 from ottla.broker.authorization.guards import CHECKED_BY_HANDLER, find_guard
 from ottla.broker.lifecycle.startup import Node
 from ottla.broker.serving.context import RequestContext
@@ -27,6 +26,7 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsReques
 from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.produce import ACKS_LETTERS, ACKS_MIRRORED
 
 BOSS, MALLORY = Principal("User", "boss"), Principal("User", "mallory")
 TOPIC = "payments"
@@ -177,7 +177,7 @@ def test_a_rule_opens_what_it_is_about_and_nothing_else(node: Node) -> None:
     assert ask_as(node, MALLORY, everything).topics == ()
 
 
-@pytest.mark.parametrize("acks", [MIRRORED, LETTERS])
+@pytest.mark.parametrize("acks", [ACKS_MIRRORED, ACKS_LETTERS])
 def test_only_brokers_may_write_as_brokers_do(node: Node, acks: int) -> None:
     alice = Principal("User", "alice")
     ask_as(node, BOSS, CreateAclsRequest(creations=(rule(2, TOPIC, 4, alice),)))

@@ -70,7 +70,7 @@ class Context:
         self.portion_of = 0
         self.audited: list[str] = []
         topics = {topic_id: SimpleNamespace(name=name) for name, topic_id in IDS.items()}
-        self.broker = SimpleNamespace(image=SimpleNamespace(topics=SimpleNamespace(find_by_id=topics.get)))
+        self.node = SimpleNamespace(image=SimpleNamespace(topics=SimpleNamespace(find_by_id=topics.get)))
 
     def may(self, right: Right, name: str) -> bool:
         return (right, name) in MINE

@@ -135,7 +135,7 @@ def test_pages_of_many_topics_are_the_same_in_turns(node: tuple[Node, Uuid]) -> 
         topics=tuple(DescribeTopicPartitionsRequestTopic(name=name) for name in reversed(names)),
         response_partition_limit=10,
     )
-    work: Any = describe_topic_partitions(ask, client.session.context)
+    work: Any = describe_topic_partitions(ask, client.context)
     turns = 0
     try:
         while True:

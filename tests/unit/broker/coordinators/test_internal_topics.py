@@ -31,7 +31,7 @@ class World:
         self.answers: list[Deferred[Any]] = []
         controller = SimpleNamespace(ask=self._ask)
         self.context: Any = SimpleNamespace(
-            broker=SimpleNamespace(controller=controller), caller=lambda version: ("the client", version)
+            node=SimpleNamespace(controller=controller), caller=lambda version: ("the client", version)
         )
 
     def _ask(self, ask: CreateTopicsRequest, caller: Any) -> Deferred[Any]:

@@ -14,7 +14,7 @@ import trustme
 from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.broker.authorization.audit import LINES_PER_SECOND_MAX
-from ottla.broker.lifecycle.bound_listeners import ListenerRefused, check_endpoints
+from ottla.broker.login.bound_listeners import ListenerRefused, check_endpoints
 from ottla.broker.login.jwt import ALGORITHMS
 from ottla.broker.login.login_session import LOGIN_MS_MAX
 from ottla.broker.login.mechanisms import MechanismRefused, make_mechanisms

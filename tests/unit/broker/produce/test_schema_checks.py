@@ -143,7 +143,7 @@ def test_many_batches_may_wait_for_the_registry(client: InProcessClient) -> None
     """They are appended in a loop: a call for each would not have room for a thousand."""
     create_topic(client, "_schemas", 1)
     _register(client, ORDERS)
-    broker = client.session.context.broker
+    broker = client.context.broker
     partition = broker.partitions.find("orders", 0)
     assert partition is not None
     appended = [

@@ -7,11 +7,10 @@ from typing import Any, cast
 import pytest
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.features import Features
 from ottla.broker.journal.journal import Journal
 from ottla.broker.limits.quotas import Quotas
-from ottla.broker.node import Broker
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import Broker, BrokerContext
+from ottla.broker.quorum.features import Features
 from ottla.broker.serving.dispatch import PENDING, Session
 from ottla.broker.serving.handlers import NO_REPLY, declared_of, find_handler
 from ottla.broker.serving.routes import PLAIN_FRAME_BYTES_MAX, Route, Routes
@@ -74,7 +73,7 @@ class Fixture:
     def __init__(self, routes: Routes | None = None) -> None:
         self.late: list[list[Any]] = []
         self.failures: list[Exception] = []
-        context = RequestContext(cast(Broker, FakeBroker()), FakeClient())
+        context = BrokerContext(cast(Broker, FakeBroker()), FakeClient())
         self.session = Session(
             context, routes or Routes(perf_counter_ns), self.late.append, self.failures.append
         )

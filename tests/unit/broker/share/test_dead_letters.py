@@ -26,7 +26,6 @@ from tests.support.share_member import (
     start_earliest,
 )
 
-from ottla.broker.apis.records.produce import LETTERS
 from ottla.broker.lifecycle.startup import Node
 from ottla.broker.share.letters import (
     USED_UP,
@@ -51,6 +50,7 @@ from ottla.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from ottla.wire.messages.produce import ACKS_LETTERS
 
 
 @pytest.fixture
@@ -313,10 +313,10 @@ def test_a_search_for_letters_leaves_those_of_a_namesake_out() -> None:
 def test_the_leader_of_the_letters_drops_those_that_it_has(node: Node, member: Member) -> None:
     keep_dead_letters(member.client)
     for offset in (1, 2, 1):
-        assert produce(member.client, DEAD, letter_of(offset), acks=LETTERS).error_code is ErrorCode.NONE
+        assert produce(member.client, DEAD, letter_of(offset), acks=ACKS_LETTERS).error_code is ErrorCode.NONE
     assert [headers["__dlq.errors.offset"] for _, headers in letters(member.client)] == [b"1", b"2"]
     damaged = letter_of(3)
     damaged[-1] ^= 1
-    assert produce(member.client, DEAD, damaged, acks=LETTERS).error_code is ErrorCode.CORRUPT_MESSAGE
-    refused = produce(member.client, "orders", letter_of(1), acks=LETTERS)
+    assert produce(member.client, DEAD, damaged, acks=ACKS_LETTERS).error_code is ErrorCode.CORRUPT_MESSAGE
+    refused = produce(member.client, "orders", letter_of(1), acks=ACKS_LETTERS)
     assert refused.error_code is ErrorCode.INVALID_REQUIRED_ACKS

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import BOTH, serves
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.wire.apis import ApiKey
@@ -26,7 +26,7 @@ _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
     listeners=BOTH,
     is_for_login=True,
 )
-def api_versions(ask: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+def api_versions(ask: ApiVersionsRequest, context: BrokerContext) -> ApiVersionsResponse:
     """List the APIs and features. Clients send it before anything else, so it needs nothing but the image."""
     if context.version >= 3 and not _is_valid_software(ask):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())

@@ -11,7 +11,7 @@ from ottla.security.rights import Operation, on_cluster
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.controller_server import ControllerServer
+    from ottla.broker.controller.controller_server import ControllerServer
 
 
 @serves(

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import BOTH, serves, serves_on_controller
 from ottla.security.rights import CLUSTER, NOT_ASKED, Operation, ResourceType, on_cluster
 from ottla.wire.error_code import ErrorCode
@@ -22,7 +22,7 @@ _CONTROLLERS: Final = 2
     free_because="every client must find the brokers",
     listeners=BOTH,
 )
-def describe_cluster(ask: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+def describe_cluster(ask: DescribeClusterRequest, context: BrokerContext) -> DescribeClusterResponse:
     """Answer for the listener that is asked on. Of the controllers, only their own listeners tell."""
     if ask.endpoint_type == _CONTROLLERS:
         return _refused(
@@ -50,7 +50,7 @@ def describe_cluster(ask: DescribeClusterRequest, context: RequestContext) -> De
 
 
 @serves_on_controller(DescribeClusterRequest)
-def describe_controllers(ask: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+def describe_controllers(ask: DescribeClusterRequest, context: BrokerContext) -> DescribeClusterResponse:
     """List the controllers that have the listener that is asked on."""
     if ask.endpoint_type == _BROKERS:
         return _refused(
@@ -78,7 +78,7 @@ def describe_controllers(ask: DescribeClusterRequest, context: RequestContext) -
     )
 
 
-def cluster_operations(context: RequestContext) -> int:
+def cluster_operations(context: BrokerContext) -> int:
     """Return the bit set of what the client may do to the cluster. Who may not describe it learns nothing."""
     if not context.may(on_cluster(Operation.DESCRIBE), CLUSTER):
         return 0

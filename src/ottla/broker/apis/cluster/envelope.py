@@ -11,8 +11,8 @@ from typing import Any
 
 from ottla.broker.authorization.audit import FORWARDED
 from ottla.broker.authorization.authorizers import guarded
-from ottla.broker.controller_channel import says_not_controller
 from ottla.broker.deferred import Deferred
+from ottla.broker.quorum.controller_channel import says_not_controller
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import CONTROLLERS, declared_of, find_handler, serves
 from ottla.broker.serving.in_turns import InTurns, settle

@@ -3,7 +3,7 @@
 from operator import attrgetter
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.own_configs import find_refused
+from ottla.broker.handling.own_configs import find_refused
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import BOTH, serves

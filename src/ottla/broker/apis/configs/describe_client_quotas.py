@@ -1,6 +1,6 @@
 """DescribeClientQuotas: the quotas of entities that match a filter."""
 
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.quorum.controller.quotas import describe_quotas
 from ottla.security.rights import Operation, on_cluster
@@ -12,7 +12,7 @@ from ottla.wire.messages.describe_client_quotas import (
 
 @serves(DescribeClientQuotasRequest, "0-1", on_cluster(Operation.DESCRIBE_CONFIGS))
 def describe_client_quotas(
-    ask: DescribeClientQuotasRequest, context: RequestContext
+    ask: DescribeClientQuotasRequest, context: BrokerContext
 ) -> DescribeClientQuotasResponse:
     """Answer from the metadata that this node acts on."""
     return describe_quotas(context.broker.image, ask)

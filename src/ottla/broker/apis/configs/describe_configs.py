@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ottla.broker.log_levels import log_levels
+from ottla.broker.handling.log_levels import log_levels
 from ottla.broker.serving.context import RequestContext, ServingNode
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import BOTH, serves

@@ -4,7 +4,7 @@ As in a Kafka without a telemetry receiver, it is served but not advertised, unl
 says that the node keeps what clients push.
 """
 
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.broker.telemetry.telemetry import ClientIdentity
 from ottla.model.uuid import ZERO_UUID
@@ -21,7 +21,7 @@ from ottla.wire.messages.get_telemetry_subscriptions import (
     is_advertised=False,
 )
 def get_telemetry_subscriptions(
-    ask: GetTelemetrySubscriptionsRequest, context: RequestContext
+    ask: GetTelemetrySubscriptionsRequest, context: BrokerContext
 ) -> GetTelemetrySubscriptionsResponse:
     """Give the client an id if it has none, and tell it what is asked of it."""
     broker = context.broker
@@ -31,6 +31,6 @@ def get_telemetry_subscriptions(
     return broker.telemetry.subscribe(instance_id, identity_of(context), broker.image)
 
 
-def identity_of(context: RequestContext) -> ClientIdentity:
+def identity_of(context: BrokerContext) -> ClientIdentity:
     """Return who a client is, for the selectors of subscriptions."""
     return ClientIdentity(context.client_id, *context.software, context.host, context.peer_port)

@@ -7,10 +7,9 @@ from operator import attrgetter
 from typing import Final
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.log_levels import change_log_levels
-from ottla.broker.node import Broker
-from ottla.broker.own_configs import find_refused
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.handling.log_levels import change_log_levels
+from ottla.broker.handling.own_configs import find_refused
+from ottla.broker.node import Broker, BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import BOTH, serves
 from ottla.broker.serving.served_apis import Listener
@@ -45,7 +44,7 @@ _SET: Final = 0
     elements_max=4 * RECORDS_MAX,
 )
 def incremental_alter_configs(
-    ask: IncrementalAlterConfigsRequest, context: RequestContext
+    ask: IncrementalAlterConfigsRequest, context: BrokerContext
 ) -> Deferred[IncrementalAlterConfigsResponse]:
     """Answer when the configs hold."""
     loggers = [one for one in ask.resources if one.resource_type == ResourceType.BROKER_LOGGER]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.broker.logs.partition import UNLISTED_TOPICS
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.metadata.image import MetadataImage
 from ottla.security.rights import Operation, on_cluster
@@ -25,7 +25,7 @@ _FIRST_VERSION_WITH_TYPES: Final = 1
 
 @serves(ListConfigResourcesRequest, "0-1", on_cluster(Operation.DESCRIBE_CONFIGS))
 def list_config_resources(
-    ask: ListConfigResourcesRequest, context: RequestContext
+    ask: ListConfigResourcesRequest, context: BrokerContext
 ) -> ListConfigResourcesResponse:
     """List the resources of the types asked for: of all types if none is named."""
     if context.version < _FIRST_VERSION_WITH_TYPES:

@@ -2,7 +2,7 @@
 
 from ottla.broker.apis.configs.get_telemetry_subscriptions import identity_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 
@@ -13,7 +13,7 @@ from ottla.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemet
     free_because="Kafka requires none",
     is_advertised=False,
 )
-def push_telemetry(ask: PushTelemetryRequest, context: RequestContext) -> Deferred[PushTelemetryResponse]:
+def push_telemetry(ask: PushTelemetryRequest, context: BrokerContext) -> Deferred[PushTelemetryResponse]:
     """Take the metrics, or say why not."""
     broker = context.broker
     pushed = broker.telemetry.push(ask, identity_of(context), broker.image)

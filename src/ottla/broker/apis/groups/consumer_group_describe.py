@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe: the state and the members of consumer groups. Each stands for itself."""
 
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.consumer.describe import refused_consumer_description
@@ -23,7 +23,7 @@ from ottla.wire.messages.consumer_group_describe import (
     cuts=(Cut("group_ids", "groups"),),
 )
 def consumer_group_describe(
-    ask: ConsumerGroupDescribeRequest, context: RequestContext
+    ask: ConsumerGroupDescribeRequest, context: BrokerContext
 ) -> Deferred[ConsumerGroupDescribeResponse]:
     """Describe every group that was asked for."""
     if not context.broker.groups.serves_consumer_protocol:
@@ -47,7 +47,7 @@ def consumer_group_describe(
     return gather(answers).then(lambda groups: ConsumerGroupDescribeResponse(groups=tuple(groups)))
 
 
-def _without_hidden(group: DescribedGroup, context: RequestContext) -> DescribedGroup:
+def _without_hidden(group: DescribedGroup, context: BrokerContext) -> DescribedGroup:
     """Hide the members of a group that reads topics which the client may not describe."""
     names = {
         topic.topic_name
@@ -65,7 +65,7 @@ def _without_hidden(group: DescribedGroup, context: RequestContext) -> Described
     )
 
 
-def _with_operations(group: DescribedGroup, context: RequestContext) -> DescribedGroup:
+def _with_operations(group: DescribedGroup, context: BrokerContext) -> DescribedGroup:
     if group.error_code is not ErrorCode.NONE:
         return group
     return replace(group, authorized_operations=context.operations(ResourceType.GROUP, group.group_id))

@@ -2,7 +2,7 @@
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
 from ottla.security.rights import Operation, on_group, on_topic
@@ -21,7 +21,7 @@ from ottla.wire.messages.consumer_group_heartbeat import (
     has_short_answers=True,
 )
 def consumer_group_heartbeat(
-    ask: ConsumerGroupHeartbeatRequest, context: RequestContext
+    ask: ConsumerGroupHeartbeatRequest, context: BrokerContext
 ) -> Deferred[ConsumerGroupHeartbeatResponse]:
     """Let the group coordinator answer, when what it decided is on disk."""
     broker = context.broker

@@ -1,7 +1,7 @@
 """DeleteGroups: groups go, with their offsets. Each stands for itself."""
 
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_group
@@ -14,7 +14,7 @@ from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroups
     on_group(Operation.DELETE),
     cuts=(Cut("group_names", "results", key=str, drops_repeated=True),),
 )
-def delete_groups(ask: DeleteGroupsRequest, context: RequestContext) -> Deferred[DeleteGroupsResponse]:
+def delete_groups(ask: DeleteGroupsRequest, context: BrokerContext) -> Deferred[DeleteGroupsResponse]:
     """Delete one group after the other. A group that is named twice is deleted once."""
     broker = context.broker
     answers: list[Deferred[DeletableGroupResult]] = []

@@ -2,7 +2,7 @@
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import ALL_ON_GROUP, Operation, on_group
@@ -17,7 +17,7 @@ from ottla.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRe
     on_group(Operation.DESCRIBE),
     cuts=(Cut("groups", "groups"),),
 )
-def describe_groups(ask: DescribeGroupsRequest, context: RequestContext) -> Deferred[DescribeGroupsResponse]:
+def describe_groups(ask: DescribeGroupsRequest, context: BrokerContext) -> Deferred[DescribeGroupsResponse]:
     """Describe every group that was asked for."""
     answers: list[Deferred[DescribedGroup]] = []
     for group_id in ask.groups:

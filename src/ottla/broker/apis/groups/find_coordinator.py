@@ -4,9 +4,9 @@ The coordinators' topic is made when somebody first asks for it, and the questio
 Deviation: Kafka refuses with COORDINATOR_NOT_AVAILABLE meanwhile, and its clients ask again after a while.
 """
 
-from ottla.broker.auto_topics import create_missing_topics
+from ottla.broker.cluster.auto_topics import create_missing_topics
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.runtime.key_partition import partition_of_key
@@ -30,7 +30,7 @@ from ottla.wire.messages.find_coordinator import (
     cuts=(Cut("coordinator_keys", "coordinators"),),
 )
 def find_coordinator(
-    ask: FindCoordinatorRequest, context: RequestContext
+    ask: FindCoordinatorRequest, context: BrokerContext
 ) -> FindCoordinatorResponse | Deferred[FindCoordinatorResponse]:
     """Answer every key on its own."""
     of_this_type = (one.topic for one in context.broker.coordinators if one.key_type == ask.key_type)
@@ -45,7 +45,7 @@ def find_coordinator(
 
 
 def _answer(
-    ask: FindCoordinatorRequest, topic: str | None, context: RequestContext
+    ask: FindCoordinatorRequest, topic: str | None, context: BrokerContext
 ) -> FindCoordinatorResponse:
     if context.version >= SEVERAL_FROM:
         return FindCoordinatorResponse(
@@ -61,7 +61,7 @@ def _answer(
     )
 
 
-def _find(key: str, key_type: int, topic_name: str | None, context: RequestContext) -> FoundCoordinator:
+def _find(key: str, key_type: int, topic_name: str | None, context: BrokerContext) -> FoundCoordinator:
     broker = context.broker
     if topic_name is None or (key_type == SHARE and not _is_share_partition(key)):
         return _none(key, ErrorCode.INVALID_REQUEST)

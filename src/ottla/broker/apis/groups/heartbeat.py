@@ -2,7 +2,7 @@
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_group
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -14,7 +14,7 @@ from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
     on_group(Operation.READ),
     has_short_answers=True,
 )
-def heartbeat(ask: HeartbeatRequest, context: RequestContext) -> Deferred[HeartbeatResponse]:
+def heartbeat(ask: HeartbeatRequest, context: BrokerContext) -> Deferred[HeartbeatResponse]:
     """Let the group coordinator answer."""
     broker = context.broker
     answer: Deferred[HeartbeatResponse] = Deferred()

@@ -4,7 +4,7 @@ from typing import Final
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_group
 from ottla.wire.declare import replace
@@ -23,7 +23,7 @@ _LASTING: Final = frozenset(
 
 
 @serves(JoinGroupRequest, "0-9", on_group(Operation.READ))
-def join_group(ask: JoinGroupRequest, context: RequestContext) -> Deferred[JoinGroupResponse]:
+def join_group(ask: JoinGroupRequest, context: BrokerContext) -> Deferred[JoinGroupResponse]:
     """Let the group coordinator answer, when everybody is there."""
     broker = context.broker
     answer: Deferred[JoinGroupResponse] = Deferred()
@@ -32,7 +32,7 @@ def join_group(ask: JoinGroupRequest, context: RequestContext) -> Deferred[JoinG
     return answer.then(_without_empty_name if context.version >= NO_PROTOCOL_FROM else _with_protocol)
 
 
-def _note_refusal(ask: JoinGroupRequest, response: JoinGroupResponse, context: RequestContext) -> None:
+def _note_refusal(ask: JoinGroupRequest, response: JoinGroupResponse, context: BrokerContext) -> None:
     if response.error_code in _LASTING:
         offers = tuple(one.name for one in ask.protocols)
         context.node.journal.join_refused(context, ask.group_id, ErrorCode(response.error_code), offers)

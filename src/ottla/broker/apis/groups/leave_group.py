@@ -5,7 +5,7 @@ Up to version 2 one member leaves, and the answer has one error; later several m
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_group
@@ -25,7 +25,7 @@ from ottla.wire.messages.leave_group import (
     on_group(Operation.READ),
     cuts=(Cut("members", "members"),),
 )
-def leave_group(ask: LeaveGroupRequest, context: RequestContext) -> Deferred[LeaveGroupResponse]:
+def leave_group(ask: LeaveGroupRequest, context: BrokerContext) -> Deferred[LeaveGroupResponse]:
     """Let the group coordinator answer."""
     broker = context.broker
     is_single = context.version < SEVERAL_FROM

@@ -1,7 +1,7 @@
 """ListGroups: the groups that this node coordinates, of all kinds."""
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_group
 from ottla.wire.error_code import ErrorCode
@@ -9,7 +9,7 @@ from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, List
 
 
 @serves(ListGroupsRequest, "0-5", on_group(Operation.DESCRIBE))
-def list_groups(ask: ListGroupsRequest, context: RequestContext) -> Deferred[ListGroupsResponse]:
+def list_groups(ask: ListGroupsRequest, context: BrokerContext) -> Deferred[ListGroupsResponse]:
     """List the groups of all shards."""
     answer: Deferred[list[ListedGroup] | ErrorCode] = Deferred()
     context.broker.groups.coordinator.list_groups(ask.states_filter, ask.types_filter, answer.resolve)

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.broker.serving.lanes import Lanes
@@ -31,10 +31,10 @@ _new_tuple: Final = tuple.__new__
 
 
 def _new_lanes(
-    context: RequestContext, answer_later: Callable[[Any], None], _fail: Callable[[Exception], None]
+    context: BrokerContext, answer_later: Callable[[Any], None], _fail: Callable[[Exception], None]
 ) -> Lanes:
     # Imported only here: most connections commit nothing.
-    from ottla.broker.coordinators.commit_lane import CommitLanes
+    from ottla.broker.lanes.commit_lane import CommitLanes
 
     return CommitLanes(context, answer_later)
 
@@ -50,7 +50,7 @@ def _new_lanes(
     new_lanes=_new_lanes,
 )
 def offset_commit(
-    ask: OffsetCommitRequest, context: RequestContext
+    ask: OffsetCommitRequest, context: BrokerContext
 ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
     """Sort out what does not exist, and let the group coordinator take the rest."""
     broker = context.broker

@@ -2,7 +2,7 @@
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.metadata.topics import Topic
@@ -25,7 +25,7 @@ from ottla.wire.messages.offset_delete import (
     on_topic(Operation.READ),
     cuts=(Cut("topics.partitions", "topics.partitions"),),
 )
-def offset_delete(ask: OffsetDeleteRequest, context: RequestContext) -> Deferred[OffsetDeleteResponse]:
+def offset_delete(ask: OffsetDeleteRequest, context: BrokerContext) -> Deferred[OffsetDeleteResponse]:
     """Sort out what does not exist, and let the group coordinator delete the rest."""
     broker = context.broker
     known: list[OffsetDeleteRequestTopic] = []

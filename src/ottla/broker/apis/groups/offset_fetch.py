@@ -7,7 +7,7 @@ partition gets it. From version 10 on topics are named by id.
 from functools import partial
 
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.offsets.fetch import refused_fetch
@@ -42,7 +42,7 @@ from ottla.wire.messages.offset_fetch import (
         Cut("topics.partition_indexes", "topics.partitions", at_once=250),
     ),
 )
-def offset_fetch(ask: OffsetFetchRequest, context: RequestContext) -> Deferred[OffsetFetchResponse]:
+def offset_fetch(ask: OffsetFetchRequest, context: BrokerContext) -> Deferred[OffsetFetchResponse]:
     """Answer for every group on its own."""
     if context.version < SEVERAL_GROUPS_FROM:
         group = _as_group(ask)
@@ -53,7 +53,7 @@ def offset_fetch(ask: OffsetFetchRequest, context: RequestContext) -> Deferred[O
 
 
 def _fetch(
-    ask: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
+    ask: OffsetFetchRequestGroup, require_stable: bool, context: BrokerContext
 ) -> Deferred[OffsetFetchResponseGroup]:
     groups, topics = context.broker.groups, context.broker.image.topics
     unknown: list[OffsetFetchResponseTopics] = []

@@ -1,7 +1,7 @@
 """StreamsGroupDescribe: the state, the topology and the members of streams groups. Each stands for itself."""
 
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.streams.describe import refused_streams_description
@@ -23,7 +23,7 @@ from ottla.wire.messages.streams_group_describe import (
     cuts=(Cut("group_ids", "groups"),),
 )
 def streams_group_describe(
-    ask: StreamsGroupDescribeRequest, context: RequestContext
+    ask: StreamsGroupDescribeRequest, context: BrokerContext
 ) -> Deferred[StreamsGroupDescribeResponse]:
     """Describe every group that was asked for."""
     if not context.broker.groups.serves_streams_protocol:
@@ -45,7 +45,7 @@ def streams_group_describe(
     return gather(answers).then(lambda groups: StreamsGroupDescribeResponse(groups=tuple(groups)))
 
 
-def _without_hidden(group: DescribedGroup, context: RequestContext) -> DescribedGroup:
+def _without_hidden(group: DescribedGroup, context: BrokerContext) -> DescribedGroup:
     """Hide a group that uses topics which the client may not describe."""
     if all(context.may(on_topic(Operation.DESCRIBE), name) for name in _topic_names(group)):
         return group
@@ -65,7 +65,7 @@ def _topic_names(group: DescribedGroup) -> set[str]:
     return names
 
 
-def _with_operations(group: DescribedGroup, context: RequestContext) -> DescribedGroup:
+def _with_operations(group: DescribedGroup, context: BrokerContext) -> DescribedGroup:
     if group.error_code is not ErrorCode.NONE:
         return group
     return replace(group, authorized_operations=context.operations(ResourceType.GROUP, group.group_id))

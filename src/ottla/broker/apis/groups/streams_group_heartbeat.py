@@ -5,7 +5,7 @@ from typing import Final
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.coordinators.internal_topics import find_topology_fault
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.streams.answers import HeartbeatOutcome, refused_heartbeat
 from ottla.coordination.group.streams.status import StatusCode
@@ -29,7 +29,7 @@ _FAILURES_TOLD_MAX: Final = 3
     on_topic(Operation.CREATE),
 )
 def streams_group_heartbeat(
-    ask: StreamsGroupHeartbeatRequest, context: RequestContext
+    ask: StreamsGroupHeartbeatRequest, context: BrokerContext
 ) -> Deferred[StreamsGroupHeartbeatResponse]:
     """Let the group coordinator answer, and have internal topics created that are missing."""
     broker = context.broker
@@ -47,7 +47,7 @@ def streams_group_heartbeat(
 
 
 def _create_topics(
-    group_id: str, outcome: HeartbeatOutcome, context: RequestContext
+    group_id: str, outcome: HeartbeatOutcome, context: BrokerContext
 ) -> StreamsGroupHeartbeatResponse:
     """Create what is missing, in the name of the member. Tell it if that is not allowed, or has failed."""
     response, missing = outcome

@@ -2,7 +2,7 @@
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_group
 from ottla.wire.error_code import ErrorCode
@@ -11,7 +11,7 @@ from ottla.wire.messages.sync_group import PROTOCOL_FROM, SyncGroupRequest, Sync
 
 @serves(SyncGroupRequest, "0-5", on_group(Operation.READ))
 def sync_group(
-    ask: SyncGroupRequest, context: RequestContext
+    ask: SyncGroupRequest, context: BrokerContext
 ) -> Deferred[SyncGroupResponse] | SyncGroupResponse:
     """Let the group coordinator answer."""
     if context.version >= PROTOCOL_FROM and (ask.protocol_type is None or ask.protocol_name is None):

@@ -1,7 +1,7 @@
 """AddRaftVoter: one more controller is to vote on the metadata."""
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.quorum_requests import serve_by_quorum
+from ottla.broker.handling.quorum_requests import serve_by_quorum
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import BOTH, serves, serves_on_controller
 from ottla.security.rights import Operation, on_cluster

@@ -1,7 +1,7 @@
 """BeginQuorumEpoch: a new leader of the quorum makes itself known."""
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.quorum_requests import serve_by_quorum
+from ottla.broker.handling.quorum_requests import serve_by_quorum
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import CONTROLLERS, serves
 from ottla.security.rights import Operation, on_cluster

@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.logs.partition import Partition
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.model.ids import Offset
@@ -33,7 +33,7 @@ HIGH_WATERMARK: Final = -1
     on_topic(Operation.DELETE),
     cuts=(Cut("topics.partitions", "topics.partitions"),),
 )
-def delete_records(ask: DeleteRecordsRequest, context: RequestContext) -> Deferred[DeleteRecordsResponse]:
+def delete_records(ask: DeleteRecordsRequest, context: BrokerContext) -> Deferred[DeleteRecordsResponse]:
     """Answer every partition on its own."""
     topics = [
         gather([_delete(topic.name, partition, ask.timeout_ms, context) for partition in topic.partitions])
@@ -50,7 +50,7 @@ def delete_records(ask: DeleteRecordsRequest, context: RequestContext) -> Deferr
 
 
 def _delete(
-    topic: str, ask: DeleteRecordsPartition, timeout_ms: int, context: RequestContext
+    topic: str, ask: DeleteRecordsPartition, timeout_ms: int, context: BrokerContext
 ) -> Deferred[DeleteRecordsPartitionResult]:
     partition = context.broker.partitions.by_key.get((topic, ask.partition_index))
     error_code = (

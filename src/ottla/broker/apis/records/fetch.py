@@ -22,11 +22,11 @@ from ottla.broker.fetch.fetch_reading import (
     refused,
 )
 from ottla.broker.fetch.fetch_session import FetchPlan, FetchSession, PartitionKey, asked_partitions
-from ottla.broker.limits.exempt import is_of_node
+from ottla.broker.handling.quorum_requests import serve_by_quorum
 from ottla.broker.limits.quotas import QuotaKind
-from ottla.broker.quorum_requests import serve_by_quorum
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import weigh
+from ottla.broker.serving.exempt import is_of_node
 from ottla.broker.serving.handlers import BOTH, serves, serves_on_controller
 from ottla.broker.serving.in_turns import InTurns
 from ottla.metadata.topics import Topics
@@ -68,7 +68,7 @@ def _replica(ask: FetchRequest, version: int) -> tuple[int, int]:
     return ask.replica_id, -1
 
 
-def _is_of_follower(ask: FetchRequest, context: RequestContext) -> bool:
+def _is_of_follower(ask: FetchRequest, context: BrokerContext) -> bool:
     return _replica(ask, context.version)[0] >= 0 and is_of_node(ask, context)
 
 
@@ -83,7 +83,7 @@ def _is_of_follower(ask: FetchRequest, context: RequestContext) -> bool:
     is_exempt=_is_of_follower,
 )
 def fetch(
-    ask: FetchRequest, context: RequestContext
+    ask: FetchRequest, context: BrokerContext
 ) -> FetchResponse | Deferred[FetchResponse] | InTurns[FetchResponse]:
     """Read, and answer or wait."""
     broker = context.broker
@@ -114,7 +114,7 @@ def fetch(
     return attempt.response
 
 
-def _plan_in_turns(ask: FetchRequest, context: RequestContext) -> InTurns[FetchResponse]:
+def _plan_in_turns(ask: FetchRequest, context: BrokerContext) -> InTurns[FetchResponse]:
     broker = context.broker
     listed: list[tuple[PartitionKey, FetchPartition]] = []
     for one in asked_partitions(ask, context.version >= TOPIC_IDS_FROM):
@@ -127,7 +127,7 @@ def _plan_in_turns(ask: FetchRequest, context: RequestContext) -> InTurns[FetchR
     return (yield from _fetch_in_turns(ask, _Fetch(ask, plan, context), context))
 
 
-def _fetch_in_turns(ask: FetchRequest, attempt: "_Fetch", context: RequestContext) -> InTurns[FetchResponse]:
+def _fetch_in_turns(ask: FetchRequest, attempt: "_Fetch", context: BrokerContext) -> InTurns[FetchResponse]:
     broker = context.broker
     until_ms = broker.clock.monotonic_ms() + ask.max_wait_ms
     yield from attempt.sort_out_in_turns()
@@ -185,7 +185,7 @@ class _Fetch:
     response: Deferred[FetchResponse]
     """Only for one that has to wait."""
 
-    def __init__(self, ask: FetchRequest, plan: FetchPlan, context: RequestContext) -> None:
+    def __init__(self, ask: FetchRequest, plan: FetchPlan, context: BrokerContext) -> None:
         self._context = context
         self._plan = plan
         self._version = context.version
@@ -390,7 +390,7 @@ def _topic_response(topic: Any, partitions: tuple[PartitionData, ...], by_id: bo
     return FetchableTopicResponse(topic=topic, partitions=partitions)
 
 
-def _sort_out(asked: Asked, replica_id: int, context: RequestContext) -> tuple[Asked, Answers]:
+def _sort_out(asked: Asked, replica_id: int, context: BrokerContext) -> tuple[Asked, Answers]:
     """Take out the partitions that the reader may not read. Another broker may read all, or none."""
     is_follower = replica_id >= 0
     if is_follower and context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
@@ -442,7 +442,7 @@ def _joined(topics: Sequence[FetchableTopicResponse]) -> tuple[FetchableTopicRes
     return tuple(joined)
 
 
-def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
+def _limits(ask: FetchRequest, context: BrokerContext) -> Limits:
     broker, version = context.broker, context.version
     replica_id, replica_epoch = _replica(ask, version)
     tells_leader = version >= LEADER_HINTS_FROM
@@ -474,7 +474,7 @@ def _limits(ask: FetchRequest, context: RequestContext) -> Limits:
     return Limits(limit, bytes_max, replica_id, tells_leader, -1, version >= RACKS_FROM, select_replica)
 
 
-def _endpoints(answers: Answers, context: RequestContext) -> tuple[NodeEndpoint, ...]:
+def _endpoints(answers: Answers, context: BrokerContext) -> tuple[NodeEndpoint, ...]:
     """Tell where the leaders are that the answer points to."""
     if context.version < LEADER_HINTS_FROM:
         return ()
@@ -487,7 +487,7 @@ def _endpoints(answers: Answers, context: RequestContext) -> tuple[NodeEndpoint,
 
 
 @serves_on_controller(FetchRequest)
-def fetch_metadata(ask: FetchRequest, context: RequestContext) -> FetchResponse | Deferred[FetchResponse]:
+def fetch_metadata(ask: FetchRequest, context: BrokerContext) -> FetchResponse | Deferred[FetchResponse]:
     """Let a replica of the quorum follow the metadata log."""
     if not context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
         return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, responses=())

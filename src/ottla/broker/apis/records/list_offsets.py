@@ -11,7 +11,7 @@
 from typing import Final, NamedTuple
 
 from ottla.broker.logs.partition import Partition
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_topic
@@ -62,7 +62,7 @@ class _Found(NamedTuple):
     on_topic(Operation.DESCRIBE),
     cuts=(Cut("topics.partitions", "topics.partitions"),),
 )
-def list_offsets(ask: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+def list_offsets(ask: ListOffsetsRequest, context: BrokerContext) -> ListOffsetsResponse:
     """Answer every partition on its own."""
     limit, asks_any = _limit(ask), ask.replica_id == _DEBUGGING_REPLICA
     repeated = _repeated_partitions(ask)
@@ -96,7 +96,7 @@ def _repeated_partitions(ask: ListOffsetsRequest) -> set[tuple[str, int]]:
 
 
 def _look_up(
-    topic: str, ask: ListOffsetsPartition, context: RequestContext, limit: ReadLimit, asks_any: bool
+    topic: str, ask: ListOffsetsPartition, context: BrokerContext, limit: ReadLimit, asks_any: bool
 ) -> ListOffsetsPartitionResponse:
     if ask.timestamp < 0 and context.version < _SINCE_VERSION.get(ask.timestamp, context.version + 1):
         return _refused(ask, ErrorCode.UNSUPPORTED_VERSION)
@@ -128,7 +128,7 @@ def _look_up(
     )
 
 
-def _note(context: RequestContext, place: str, timestamp: int, offset: int) -> None:
+def _note(context: BrokerContext, place: str, timestamp: int, offset: int) -> None:
     """Keep where a reader may begin. The journal tells it if the same connection fetches the partition."""
     if place in context.looked_up or len(context.looked_up) < _NOTED_MAX:
         context.looked_up[place] = (timestamp, offset)

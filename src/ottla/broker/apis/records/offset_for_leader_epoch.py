@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: where an epoch ended in our log, so that a reader finds where its own departs."""
 
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.model.ids import LeaderEpoch
@@ -22,7 +22,7 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     cuts=(Cut("topics.partitions", "topics.partitions"),),
 )
 def offset_for_leader_epoch(
-    ask: OffsetForLeaderEpochRequest, context: RequestContext
+    ask: OffsetForLeaderEpochRequest, context: BrokerContext
 ) -> OffsetForLeaderEpochResponse:
     """Answer every partition on its own."""
     return OffsetForLeaderEpochResponse(
@@ -36,7 +36,7 @@ def offset_for_leader_epoch(
     )
 
 
-def _look_up(topic: str, ask: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
+def _look_up(topic: str, ask: OffsetForLeaderPartition, context: BrokerContext) -> EpochEndOffset:
     partitions = context.broker.partitions
     partition = partitions.by_key.get((topic, ask.partition))
     if partition is None:

@@ -15,16 +15,16 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.limits.quotas import QuotaKind
-from ottla.broker.logs.partition import Partition
-from ottla.broker.produce.delayed_produce import Answer
-from ottla.broker.produce.transactional_produce import (
+from ottla.broker.handling.transactional_produce import (
     NOTHING_TO_CONFIRM,
     Confirmations,
     Confirmed,
     start_confirmation,
 )
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.limits.quotas import QuotaKind
+from ottla.broker.logs.partition import Partition
+from ottla.broker.node import BrokerContext
+from ottla.broker.produce.delayed_produce import Answer
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import NO_REPLY, CloseConnection, NoReply, serves
 from ottla.broker.serving.lanes import Lanes
@@ -37,6 +37,8 @@ from ottla.storage.errors import AppendError, LogDirectoryOffline, MustBeOpened
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.produce import (
+    ACKS_LETTERS,
+    ACKS_MIRRORED,
     LEADER_HINTS_FROM,
     TOPIC_IDS_FROM,
     ZSTD_FROM,
@@ -52,11 +54,6 @@ from ottla.wire.messages.produce import (
 
 T = TypeVar("T")
 
-ALL: Final = -1
-MIRRORED: Final = -2
-"""Deviation: Kafka refuses this. It is how `ottla mirror` says that batches keep their offsets."""
-LETTERS: Final = -3
-"""Deviation: Kafka refuses this. It is how a broker says that it sends dead letters of a share group."""
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The one client id that may write to the coordinators' topics, where a config lets it."""
 
@@ -74,10 +71,10 @@ _NOT_EVEN_OPENED: Final = (
 
 
 def _new_lanes(
-    context: RequestContext, answer_later: Callable[[Any], None], fail: Callable[[Exception], None]
+    context: BrokerContext, answer_later: Callable[[Any], None], fail: Callable[[Exception], None]
 ) -> Lanes:
     # Imported only here: most connections do not write.
-    from ottla.broker.produce.produce_lane import ProduceLanes
+    from ottla.broker.lanes.produce_lane import ProduceLanes
 
     return ProduceLanes(context, answer_later, fail)
 
@@ -94,7 +91,7 @@ def _new_lanes(
     is_exempt=lambda ask, _: ask.acks == 0,
     new_lanes=_new_lanes,
 )
-def produce(ask: ProduceRequest, context: RequestContext) -> ProduceResponse | Deferred[Answer] | NoReply:
+def produce(ask: ProduceRequest, context: BrokerContext) -> ProduceResponse | Deferred[Answer] | NoReply:
     """Append all batches, then answer or wait; of a transaction, when its coordinator has confirmed it."""
     if ask.transactional_id is not None:
         confirmed = start_confirmation(ask, context)
@@ -106,7 +103,7 @@ def produce(ask: ProduceRequest, context: RequestContext) -> ProduceResponse | D
 
 
 def _when_confirmed(
-    confirmed: Deferred[Confirmed], context: RequestContext
+    confirmed: Deferred[Confirmed], context: BrokerContext
 ) -> ProduceResponse | Deferred[Answer] | NoReply:
     if confirmed.is_done:
         return _produce(confirmed.value().ask, context, confirmed.value().confirmations)
@@ -134,7 +131,7 @@ def go_on(first: Deferred[T], then: Callable[[T], Any], answer: Deferred[Any]) -
 
 
 def _produce(
-    ask: ProduceRequest, context: RequestContext, confirmations: Confirmations
+    ask: ProduceRequest, context: BrokerContext, confirmations: Confirmations
 ) -> ProduceResponse | Deferred[Answer] | NoReply:
     broker = context.broker
     partitions = broker.partitions
@@ -169,7 +166,7 @@ def _produce(
 
 def _when_opened(
     ask: ProduceRequest,
-    context: RequestContext,
+    context: BrokerContext,
     topics: list[TopicProduceResponse],
     opened: list[Deferred[PartitionProduceResponse]],
     appended: list[Partition],
@@ -199,7 +196,7 @@ def _settled(answer: Any) -> PartitionProduceResponse:
 
 def _respond(
     ask: ProduceRequest,
-    context: RequestContext,
+    context: BrokerContext,
     topics: list[TopicProduceResponse],
     appended: list[Partition],
     asked: int,
@@ -222,7 +219,7 @@ def _append(
     ask: ProduceRequest,
     data: PartitionProduceData,
     partition: Partition,
-    context: RequestContext,
+    context: BrokerContext,
     now_ms: int,
     appended: list[Partition],
     confirmations: Confirmations,
@@ -233,14 +230,14 @@ def _append(
         refusal = confirmations.refusals.get(partition, ErrorCode.NONE)
     if refusal is not ErrorCode.NONE:
         return _refused(data, refusal, partition, context)
-    if partition.log.config.is_mirror and ask.acks != MIRRORED:
+    if partition.log.config.is_mirror and ask.acks != ACKS_MIRRORED:
         return replace(_refused(data, ErrorCode.POLICY_VIOLATION), error_message=_IS_MIRROR)
     if partition.is_internal:
         # It has told its shard the offsets of what it holds back already.
         context.broker.coordinators.write_out(partition.topic, partition.index)
-    if ask.acks == MIRRORED:
+    if ask.acks == ACKS_MIRRORED:
         return _append_mirrored(data, records, partition, now_ms, appended)
-    if ask.acks == LETTERS:
+    if ask.acks == ACKS_LETTERS:
         return _append_letters(data, records, partition, context, appended)
     verification = confirmations.verifications.get(partition)
     if partition.is_opening:
@@ -278,7 +275,7 @@ def _append_letters(
     data: PartitionProduceData,
     records: memoryview,
     partition: Partition,
-    context: RequestContext,
+    context: BrokerContext,
     appended: list[Partition],
 ) -> PartitionProduceResponse:
     broker = context.broker
@@ -299,7 +296,7 @@ def _append_opened(
     data: PartitionProduceData,
     records: memoryview,
     partition: Partition,
-    context: RequestContext,
+    context: BrokerContext,
     appended: list[Partition],
     verification: Verification | None,
 ) -> Deferred[PartitionProduceResponse]:
@@ -334,12 +331,13 @@ def _appended(data: PartitionProduceData, info: AppendInfo) -> PartitionProduceR
 
 
 def _find_refusal(
-    ask: ProduceRequest, records: memoryview, partition: Partition, context: RequestContext
+    ask: ProduceRequest, records: memoryview, partition: Partition, context: BrokerContext
 ) -> ErrorCode:
     """Say why a batch is refused before the log looks at it."""
     is_mirror = partition.log.config.is_mirror
     if not -1 <= ask.acks <= 1 and not (
-        (ask.acks == MIRRORED and is_mirror) or (ask.acks == LETTERS and _takes_letters(partition, context))
+        (ask.acks == ACKS_MIRRORED and is_mirror)
+        or (ask.acks == ACKS_LETTERS and _takes_letters(partition, context))
     ):
         return ErrorCode.INVALID_REQUIRED_ACKS
     attributes = records[ATTRIBUTES_LOW_BYTE] if len(records) > ATTRIBUTES_LOW_BYTE else 0
@@ -356,13 +354,13 @@ def _find_refusal(
     return ErrorCode.NONE
 
 
-def _takes_letters(partition: Partition, context: RequestContext) -> bool:
+def _takes_letters(partition: Partition, context: BrokerContext) -> bool:
     broker = context.broker
     config = broker.configs.topic(broker.image.topic_config(partition.topic))
     return config.errors_deadletterqueue_group_enable
 
 
-def _may_write_internal(context: RequestContext) -> bool:
+def _may_write_internal(context: BrokerContext) -> bool:
     """Say whether a client may write to the topics of the coordinators.
 
     Deviation: in Kafka the client id is enough. Anybody can use one, and could change all groups' offsets.
@@ -390,7 +388,7 @@ def _refused(
     data: PartitionProduceData,
     error_code: ErrorCode,
     partition: Partition | None = None,
-    context: RequestContext | None = None,
+    context: BrokerContext | None = None,
 ) -> PartitionProduceResponse:
     refused = PartitionProduceResponse(
         partition_index=data.partition_index, error_code=error_code, base_offset=-1
@@ -424,7 +422,7 @@ def _refused_batch(
     )
 
 
-def _throttle(context: RequestContext, now_ms: int) -> int:
+def _throttle(context: BrokerContext, now_ms: int) -> int:
     throttle_ms = context.broker.quotas.record(
         QuotaKind.PRODUCE, context.user, context.client_id or "", context.request_bytes, now_ms
     )
@@ -446,7 +444,7 @@ def _unanswered(response: ProduceResponse) -> CloseConnection:
     )
 
 
-def _with_endpoints(response: ProduceResponse, context: RequestContext) -> ProduceResponse:
+def _with_endpoints(response: ProduceResponse, context: BrokerContext) -> ProduceResponse:
     """Tell where the leaders are that the answer points to."""
     leaders = {
         answer.current_leader.leader_id

@@ -3,7 +3,7 @@
 The answer says whether a move has begun; the copying goes on afterwards.
 """
 
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.model.ids import TopicPartition
@@ -26,7 +26,7 @@ from ottla.wire.messages.alter_replica_log_dirs import (
     cuts=(Cut("dirs.topics.partitions", "results.partitions"),),
 )
 def alter_replica_log_dirs(
-    ask: AlterReplicaLogDirsRequest, context: RequestContext
+    ask: AlterReplicaLogDirsRequest, context: BrokerContext
 ) -> AlterReplicaLogDirsResponse:
     """Answer every partition on its own."""
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
@@ -47,7 +47,7 @@ def alter_replica_log_dirs(
     )
 
 
-def _move(path: str, topic: str, number: int, context: RequestContext) -> ErrorCode:
+def _move(path: str, topic: str, number: int, context: BrokerContext) -> ErrorCode:
     broker = context.broker
     if not holds_whole_topic_name(TopicPartition(topic, number), DirectoryState.FUTURE):
         # A restart in the middle of the move would not know whose log the copy is.

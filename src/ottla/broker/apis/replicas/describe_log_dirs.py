@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.model.ids import TopicPartition
 from ottla.security.rights import Operation, on_cluster
@@ -20,7 +20,7 @@ from ottla.world.disk import DiskError
 
 
 @serves(DescribeLogDirsRequest, "1-5", on_cluster(Operation.DESCRIBE))
-def describe_log_dirs(ask: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+def describe_log_dirs(ask: DescribeLogDirsRequest, context: BrokerContext) -> DescribeLogDirsResponse:
     """Describe every directory, those that failed as well."""
     directories = context.broker.directories
     is_asked = _filter(ask)
@@ -40,7 +40,7 @@ def _filter(ask: DescribeLogDirsRequest) -> Callable[[TopicPartition], bool]:
 
 
 def _describe(
-    directory: LogDirectory, is_asked: Callable[[TopicPartition], bool], context: RequestContext
+    directory: LogDirectory, is_asked: Callable[[TopicPartition], bool], context: BrokerContext
 ) -> DescribeLogDirsResult:
     try:
         total_bytes, usable_bytes = directory.volume.disk.usage(directory.path)
@@ -69,7 +69,7 @@ def _describe(
     )
 
 
-def _logs(directory: LogDirectory, context: RequestContext) -> Iterable[tuple[Log, int, bool]]:
+def _logs(directory: LogDirectory, context: BrokerContext) -> Iterable[tuple[Log, int, bool]]:
     """Give each log, by how many offsets it lags behind, and whether it is still being moved here."""
     for log in directory.logs.values():
         yield log, max(log.high_watermark - log.log_end_offset, 0), False

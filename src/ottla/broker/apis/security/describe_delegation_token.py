@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import BOTH, serves
 from ottla.quorum.controller.security.delegation_tokens import may_use, renewers_of
 from ottla.security.delegation_tokens import TokenKeys
@@ -29,7 +29,7 @@ _REQUESTER_FROM: Final = 3
     listeners=BOTH,
 )
 def describe_delegation_token(
-    ask: DescribeDelegationTokenRequest, context: RequestContext
+    ask: DescribeDelegationTokenRequest, context: BrokerContext
 ) -> DescribeDelegationTokenResponse:
     """List a client's own tokens, and those of others that it may describe."""
     broker = context.broker
@@ -52,7 +52,7 @@ def describe_delegation_token(
     )
 
 
-def _may_see(token: DelegationTokenRecord, context: RequestContext) -> bool:
+def _may_see(token: DelegationTokenRecord, context: BrokerContext) -> bool:
     return (
         may_use(token, context.principal)
         or context.may(_DESCRIBE, token.token_id)

@@ -1,7 +1,7 @@
 """AlterShareGroupOffsets: an empty share group goes on from other offsets."""
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.share.persister import Errors
 from ottla.model.uuid import ZERO_UUID
@@ -25,7 +25,7 @@ _UNKNOWN = "This server does not host this topic-partition."
     on_topic(Operation.READ),
 )
 def alter_share_group_offsets(
-    ask: AlterShareGroupOffsetsRequest, context: RequestContext
+    ask: AlterShareGroupOffsetsRequest, context: BrokerContext
 ) -> Deferred[AlterShareGroupOffsetsResponse]:
     """Sort out what does not exist, and let the group coordinator set the rest."""
     groups = context.broker.groups
@@ -44,7 +44,7 @@ def alter_share_group_offsets(
     return answer
 
 
-def _known(topic: AlterShareGroupOffsetsRequestTopic, context: RequestContext) -> dict[int, int]:
+def _known(topic: AlterShareGroupOffsetsRequestTopic, context: BrokerContext) -> dict[int, int]:
     found = context.broker.image.topics.find(topic.topic_name)
     numbers = () if found is None else found.partitions
     return {
@@ -53,7 +53,7 @@ def _known(topic: AlterShareGroupOffsetsRequestTopic, context: RequestContext) -
 
 
 def _response(
-    ask: AlterShareGroupOffsetsRequest, errors: Errors, context: RequestContext
+    ask: AlterShareGroupOffsetsRequest, errors: Errors, context: BrokerContext
 ) -> AlterShareGroupOffsetsResponse:
     topics = []
     for topic in ask.topics:

@@ -1,7 +1,7 @@
 """DeleteShareGroupOffsets: an empty share group forgets where it is in topics."""
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.share.offsets import Deletion
 from ottla.coordination.group.share.persister import Errors
@@ -22,7 +22,7 @@ from ottla.wire.messages.delete_share_group_offsets import (
     on_topic(Operation.READ),
 )
 def delete_share_group_offsets(
-    ask: DeleteShareGroupOffsetsRequest, context: RequestContext
+    ask: DeleteShareGroupOffsetsRequest, context: BrokerContext
 ) -> Deferred[DeleteShareGroupOffsetsResponse]:
     """Let the group coordinator delete what there is."""
     groups = context.broker.groups
@@ -40,7 +40,7 @@ def delete_share_group_offsets(
     return answer
 
 
-def _response(deletion: Deletion, errors: Errors, context: RequestContext) -> DeleteShareGroupOffsetsResponse:
+def _response(deletion: Deletion, errors: Errors, context: BrokerContext) -> DeleteShareGroupOffsetsResponse:
     topics = context.broker.image.topics
     results = [
         DeleteShareGroupOffsetsResponseTopic(

@@ -1,7 +1,7 @@
 """DeleteShareGroupState: the group coordinator deletes the states of partitions."""
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.broker.share.state_requests import answer_partitions
@@ -25,7 +25,7 @@ from ottla.wire.messages.delete_share_group_state import (
     cuts=(Cut("topics.partitions", "results.partitions"),),
 )
 def delete_share_group_state(
-    ask: DeleteShareGroupStateRequest, context: RequestContext
+    ask: DeleteShareGroupStateRequest, context: BrokerContext
 ) -> Deferred[DeleteShareGroupStateResponse]:
     """Answer every partition on its own."""
     coordinator = context.broker.shares.coordinator

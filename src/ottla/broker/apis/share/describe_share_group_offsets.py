@@ -1,10 +1,10 @@
 """DescribeShareGroupOffsets: where share groups start in partitions, and how much is left to deliver."""
 
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.handling.latest_offsets import find_latest_offsets
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
-from ottla.broker.share.latest_offsets import find_latest_offsets
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.share.persister import NO_START, StateSummary, Summaries
 from ottla.model.uuid import ZERO_UUID, Uuid
@@ -31,7 +31,7 @@ _NO_LAG = -1
     cuts=(Cut("groups.topics.partitions", "groups.topics.partitions", at_once=250),),
 )
 def describe_share_group_offsets(
-    ask: DescribeShareGroupOffsetsRequest, context: RequestContext
+    ask: DescribeShareGroupOffsetsRequest, context: BrokerContext
 ) -> Deferred[DescribeShareGroupOffsetsResponse]:
     """Describe each group on its own."""
     answers = [_describe(group, context) for group in ask.groups]
@@ -39,7 +39,7 @@ def describe_share_group_offsets(
 
 
 def _describe(
-    ask: DescribeShareGroupOffsetsRequestGroup, context: RequestContext
+    ask: DescribeShareGroupOffsetsRequestGroup, context: BrokerContext
 ) -> Deferred[DescribeShareGroupOffsetsResponseGroup]:
     if not context.broker.groups.serves_share_protocol:
         return Deferred.of(_group(ask.group_id, error_code=ErrorCode.UNSUPPORTED_VERSION))
@@ -50,7 +50,7 @@ def _describe(
     return _describe_some(ask.group_id, ask.topics, context)
 
 
-def _describe_all(group_id: str, context: RequestContext) -> Deferred[DescribeShareGroupOffsetsResponseGroup]:
+def _describe_all(group_id: str, context: BrokerContext) -> Deferred[DescribeShareGroupOffsetsResponseGroup]:
     answer: Deferred[DescribeShareGroupOffsetsResponseGroup] = Deferred()
 
     def go_on(partitions: Partitions) -> None:
@@ -72,7 +72,7 @@ def _describe_all(group_id: str, context: RequestContext) -> Deferred[DescribeSh
 
 
 def _describe_some(
-    group_id: str, asked: tuple[DescribeShareGroupOffsetsRequestTopic, ...], context: RequestContext
+    group_id: str, asked: tuple[DescribeShareGroupOffsetsRequestTopic, ...], context: BrokerContext
 ) -> Deferred[DescribeShareGroupOffsetsResponseGroup]:
     known: dict[Uuid, frozenset[int]] = {}
     others: list[DescribeShareGroupOffsetsResponseTopic] = []
@@ -88,7 +88,7 @@ def _describe_some(
 
 
 def _read(
-    group_id: str, partitions: Partitions, context: RequestContext
+    group_id: str, partitions: Partitions, context: BrokerContext
 ) -> Deferred[list[DescribeShareGroupOffsetsResponseTopic]]:
     answer: Deferred[list[DescribeShareGroupOffsetsResponseTopic]] = Deferred()
 
@@ -114,7 +114,7 @@ def _topics(
     partitions: Partitions,
     summaries: Summaries,
     latest: dict[tuple[Uuid, int], int | ErrorCode],
-    context: RequestContext,
+    context: BrokerContext,
 ) -> list[DescribeShareGroupOffsetsResponseTopic]:
     shown = []
     for topic_id, numbers in partitions.items():

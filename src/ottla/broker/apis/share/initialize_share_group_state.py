@@ -1,7 +1,7 @@
 """InitializeShareGroupState: the group coordinator begins the states of partitions."""
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.broker.share.state_requests import answer_partitions
@@ -25,7 +25,7 @@ from ottla.wire.messages.initialize_share_group_state import (
     cuts=(Cut("topics.partitions", "results.partitions"),),
 )
 def initialize_share_group_state(
-    ask: InitializeShareGroupStateRequest, context: RequestContext
+    ask: InitializeShareGroupStateRequest, context: BrokerContext
 ) -> Deferred[InitializeShareGroupStateResponse]:
     """Answer every partition on its own."""
     coordinator, now_ms = context.broker.shares.coordinator, context.broker.clock.now_ms()

@@ -1,7 +1,7 @@
 """ReadShareGroupState: the leaders of partitions read states, and fence the leaders before them."""
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.broker.share.state_requests import answer_partitions
@@ -26,7 +26,7 @@ from ottla.wire.messages.read_share_group_state import (
     cuts=(Cut("topics.partitions", "results.partitions"),),
 )
 def read_share_group_state(
-    ask: ReadShareGroupStateRequest, context: RequestContext
+    ask: ReadShareGroupStateRequest, context: BrokerContext
 ) -> Deferred[ReadShareGroupStateResponse]:
     """Answer every partition on its own."""
     coordinator, now_ms = context.broker.shares.coordinator, context.broker.clock.now_ms()

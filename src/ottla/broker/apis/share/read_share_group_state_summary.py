@@ -1,7 +1,7 @@
 """ReadShareGroupStateSummary: where the states of partitions begin, and how much of them is done."""
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.broker.share.state_requests import answer_partitions
@@ -26,7 +26,7 @@ from ottla.wire.messages.read_share_group_state_summary import (
     cuts=(Cut("topics.partitions", "results.partitions"),),
 )
 def read_share_group_state_summary(
-    ask: ReadShareGroupStateSummaryRequest, context: RequestContext
+    ask: ReadShareGroupStateSummaryRequest, context: BrokerContext
 ) -> Deferred[ReadShareGroupStateSummaryResponse]:
     """Answer every partition on its own."""
     coordinator = context.broker.shares.coordinator

@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.handling.acknowledging import Acknowledged, acknowledge
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
-from ottla.broker.share.acknowledging import Acknowledged, acknowledge
 from ottla.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, TopicIdPartition
 from ottla.coordination.group.share.heartbeat import MEMBER_ID_MAX
 from ottla.security.rights import Operation, on_group, on_topic
@@ -30,7 +30,7 @@ _ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_E
     has_short_answers=True,
 )
 def share_acknowledge(
-    ask: ShareAcknowledgeRequest, context: RequestContext
+    ask: ShareAcknowledgeRequest, context: BrokerContext
 ) -> Deferred[ShareAcknowledgeResponse]:
     """Answer when everything that was said is written."""
     refusal, message = check_member(ask, context)
@@ -63,7 +63,7 @@ def share_acknowledge(
     return gather(list(outcomes.values())).then(respond)
 
 
-def check_member(ask: Any, context: RequestContext) -> tuple[ErrorCode, str | None]:
+def check_member(ask: Any, context: BrokerContext) -> tuple[ErrorCode, str | None]:
     """Say whether a member may ask: NONE, or why not."""
     if not context.broker.groups.serves_share_protocol:
         return ErrorCode.UNSUPPORTED_VERSION, None
@@ -77,7 +77,7 @@ def check_member(ask: Any, context: RequestContext) -> tuple[ErrorCode, str | No
 
 
 def _response(
-    outcomes: dict[TopicIdPartition, Acknowledged], group_id: str, context: RequestContext
+    outcomes: dict[TopicIdPartition, Acknowledged], group_id: str, context: BrokerContext
 ) -> ShareAcknowledgeResponse:
     topics: dict[Any, list[PartitionData]] = {}
     leaders = set()
@@ -106,7 +106,7 @@ def _response(
     )
 
 
-def leader_of(one: TopicIdPartition, context: RequestContext) -> tuple[int, int]:
+def leader_of(one: TopicIdPartition, context: BrokerContext) -> tuple[int, int]:
     """Return the leader of a partition and its epoch, as the metadata has them."""
     topic = context.broker.image.topics.find_by_id(one[0])
     record = None if topic is None else topic.partitions.get(one[1])

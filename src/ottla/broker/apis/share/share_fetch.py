@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from ottla.broker.apis.share.share_acknowledge import check_member, leader_of
 from ottla.broker.deferred import Deferred, gather
+from ottla.broker.handling.acknowledging import Acknowledged, acknowledge
 from ottla.broker.limits.quotas import QuotaKind
 from ottla.broker.logs.partition import Partition
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
-from ottla.broker.share.acknowledging import Acknowledged, acknowledge
 from ottla.broker.share.acquiring import Wanted
 from ottla.broker.share.reading import SharedRead
 from ottla.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, TopicIdPartition
@@ -48,7 +48,7 @@ _NO_LEADER: Final = LeaderIdAndEpoch(leader_id=0, leader_epoch=0)
     sends_files=True,
     has_short_answers=True,
 )
-def share_fetch(ask: ShareFetchRequest, context: RequestContext) -> Deferred[ShareFetchResponse]:
+def share_fetch(ask: ShareFetchRequest, context: BrokerContext) -> Deferred[ShareFetchResponse]:
     """Answer when what was said is written, and there are records or the time is over."""
     refusal, message = check_member(ask, context)
     wants_records = any((ask.max_bytes, ask.min_bytes, ask.max_records, ask.max_wait_ms))
@@ -87,7 +87,7 @@ def share_fetch(ask: ShareFetchRequest, context: RequestContext) -> Deferred[Sha
     return response
 
 
-def _find_session(ask: ShareFetchRequest, context: RequestContext) -> ShareSession | ErrorCode:
+def _find_session(ask: ShareFetchRequest, context: BrokerContext) -> ShareSession | ErrorCode:
     sharing = context.broker.sharing
     group_id, member_id = ask.group_id or "", ask.member_id or ""
     partitions = [(topic.topic_id, one.partition_index) for topic in ask.topics for one in topic.partitions]
@@ -129,7 +129,7 @@ Answers = dict[TopicIdPartition, PartitionData]
 class _Fetch:
     """One fetch, as often as it is tried. Implements `FetchAttempt`."""
 
-    def __init__(self, ask: ShareFetchRequest, session: ShareSession, context: RequestContext) -> None:
+    def __init__(self, ask: ShareFetchRequest, session: ShareSession, context: BrokerContext) -> None:
         self._ask = ask
         self._session = session
         self._context = context

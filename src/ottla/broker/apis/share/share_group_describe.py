@@ -1,7 +1,7 @@
 """ShareGroupDescribe: the state and the members of share groups. Each stands for itself."""
 
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.share.describe import refused_share_description
@@ -23,7 +23,7 @@ from ottla.wire.messages.share_group_describe import (
     cuts=(Cut("group_ids", "groups"),),
 )
 def share_group_describe(
-    ask: ShareGroupDescribeRequest, context: RequestContext
+    ask: ShareGroupDescribeRequest, context: BrokerContext
 ) -> Deferred[ShareGroupDescribeResponse]:
     """Describe every group that was asked for."""
     answers = [_describe(group_id, ask, context) for group_id in ask.group_ids]
@@ -31,7 +31,7 @@ def share_group_describe(
 
 
 def _describe(
-    group_id: str, ask: ShareGroupDescribeRequest, context: RequestContext
+    group_id: str, ask: ShareGroupDescribeRequest, context: BrokerContext
 ) -> Deferred[DescribedGroup]:
     groups = context.broker.groups
     if not groups.serves_share_protocol:
@@ -45,7 +45,7 @@ def _describe(
     return answer.then(lambda group: _without_hidden(group, context))
 
 
-def _without_hidden(group: DescribedGroup, context: RequestContext) -> DescribedGroup:
+def _without_hidden(group: DescribedGroup, context: BrokerContext) -> DescribedGroup:
     """Say nothing of a group that reads topics which the client may not describe."""
     names = {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
     if all(context.may(on_topic(Operation.DESCRIBE), name) for name in names):
@@ -57,7 +57,7 @@ def _without_hidden(group: DescribedGroup, context: RequestContext) -> Described
     )
 
 
-def _with_operations(group: DescribedGroup, context: RequestContext) -> DescribedGroup:
+def _with_operations(group: DescribedGroup, context: BrokerContext) -> DescribedGroup:
     if group.error_code is not ErrorCode.NONE:
         return group
     return replace(group, authorized_operations=context.operations(ResourceType.GROUP, group.group_id))

@@ -2,7 +2,7 @@
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.share.heartbeat import refused_heartbeat
 from ottla.security.rights import Operation, on_group, on_topic
@@ -18,7 +18,7 @@ from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
     has_short_answers=True,
 )
 def share_group_heartbeat(
-    ask: ShareGroupHeartbeatRequest, context: RequestContext
+    ask: ShareGroupHeartbeatRequest, context: BrokerContext
 ) -> Deferred[ShareGroupHeartbeatResponse]:
     """Let the group coordinator answer, when what it decided is on disk."""
     broker = context.broker

@@ -1,7 +1,7 @@
 """WriteShareGroupState: the leaders of partitions write what became of records."""
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.broker.share.state_requests import answer_partitions
@@ -26,7 +26,7 @@ from ottla.wire.messages.write_share_group_state import (
     cuts=(Cut("topics.partitions", "results.partitions"),),
 )
 def write_share_group_state(
-    ask: WriteShareGroupStateRequest, context: RequestContext
+    ask: WriteShareGroupStateRequest, context: BrokerContext
 ) -> Deferred[WriteShareGroupStateResponse]:
     """Answer every partition on its own."""
     coordinator, now_ms = context.broker.shares.coordinator, context.broker.clock.now_ms()

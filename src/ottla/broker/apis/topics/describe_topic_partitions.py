@@ -8,9 +8,9 @@ from bisect import bisect_left
 from functools import partial
 from typing import Final
 
+from ottla.broker.cluster.partition_descriptions import PartitionDescriptions, leader_and_replicas
 from ottla.broker.logs.partition import INTERNAL_TOPICS, UNLISTED_TOPICS
-from ottla.broker.partition_descriptions import PartitionDescriptions, leader_and_replicas
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.broker.serving.in_turns import AT_ONCE, InTurns, finish
 from ottla.metadata.topics import Topic
@@ -33,7 +33,7 @@ _DESCRIBE: Final = on_topic(Operation.DESCRIBE)
 
 @serves(DescribeTopicPartitionsRequest, "0", on_topic(Operation.DESCRIBE))
 def describe_topic_partitions(
-    ask: DescribeTopicPartitionsRequest, context: RequestContext
+    ask: DescribeTopicPartitionsRequest, context: BrokerContext
 ) -> DescribeTopicPartitionsResponse | InTurns[DescribeTopicPartitionsResponse]:
     """Describe one page. Where there are many names, others are served meanwhile."""
     page = _describe_page(ask, context)
@@ -42,7 +42,7 @@ def describe_topic_partitions(
 
 
 def _describe_page(
-    ask: DescribeTopicPartitionsRequest, context: RequestContext
+    ask: DescribeTopicPartitionsRequest, context: BrokerContext
 ) -> InTurns[DescribeTopicPartitionsResponse]:
     broker = context.broker
     topics = broker.image.topics
@@ -84,7 +84,7 @@ def _describe_page(
 
 
 def _sort_out(
-    names: list[str], are_named: bool, context: RequestContext
+    names: list[str], are_named: bool, context: BrokerContext
 ) -> InTurns[tuple[list[str], list[DescribeTopicPartitionsResponseTopic]]]:
     """Return the topics that the client may see, and refusals of the others if it has named them."""
     may_see = context.allows if are_named else context.may
@@ -101,7 +101,7 @@ def _sort_out(
 
 
 def _describe(
-    topic: Topic, page: range, partitions: PartitionDescriptions, context: RequestContext
+    topic: Topic, page: range, partitions: PartitionDescriptions, context: BrokerContext
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
@@ -122,7 +122,7 @@ def _describe_partition(
     )
 
 
-def _unknown(name: str, context: RequestContext) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(name: str, context: BrokerContext) -> DescribeTopicPartitionsResponseTopic:
     is_invalid = find_topic_name_fault(name) is not None
     return _refused(
         name,

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Final
 
 from ottla.broker.apis.cluster.describe_cluster import cluster_operations
-from ottla.broker.auto_topics import create_missing_topics, why_unknown
+from ottla.broker.cluster.auto_topics import create_missing_topics, why_unknown
 from ottla.broker.logs.partition import UNLISTED_TOPICS
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import EncodedResponse, serves
 from ottla.metadata.topics import Topic
@@ -62,7 +62,7 @@ def _narrow(ask: MetadataRequest) -> MetadataRequest:
     has_short_answers=True,
     cuts=(Cut("topics", "topics", key=tuple, drops_repeated=True, narrow=_narrow),),
 )
-def metadata(ask: MetadataRequest, context: RequestContext) -> EncodedResponse | MetadataResponse:
+def metadata(ask: MetadataRequest, context: BrokerContext) -> EncodedResponse | MetadataResponse:
     """Answer from what was answered before or from the image, and let missing topics be created."""
     if context.portion_of:
         return _answer_portion(ask, context)
@@ -83,7 +83,7 @@ def metadata(ask: MetadataRequest, context: RequestContext) -> EncodedResponse |
     return response
 
 
-def _answer_portion(ask: MetadataRequest, context: RequestContext) -> MetadataResponse:
+def _answer_portion(ask: MetadataRequest, context: BrokerContext) -> MetadataResponse:
     """Answer a part of a large request. Nobody asks the same again, so the answer is not kept."""
     if context.version < IDS_IN_REQUEST_FROM and _asks_by_id(ask):
         return _refuse(ask)
@@ -94,7 +94,7 @@ def _answer_portion(ask: MetadataRequest, context: RequestContext) -> MetadataRe
     return response
 
 
-def _maybe_create(missing: list[str], ask: MetadataRequest, context: RequestContext) -> None:
+def _maybe_create(missing: list[str], ask: MetadataRequest, context: BrokerContext) -> None:
     if not missing:
         return
     if _creates_topics(ask, context):
@@ -107,11 +107,11 @@ def _maybe_create(missing: list[str], ask: MetadataRequest, context: RequestCont
         context.broker.journal.topics_unknown(context, missing)
 
 
-def _creates_topics(ask: MetadataRequest, context: RequestContext) -> bool:
+def _creates_topics(ask: MetadataRequest, context: BrokerContext) -> bool:
     return ask.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable
 
 
-def _may_create(name: str, context: RequestContext) -> bool:
+def _may_create(name: str, context: BrokerContext) -> bool:
     return context.may(on_cluster(Operation.CREATE), CLUSTER) or context.allows(_CREATE, name)
 
 
@@ -129,7 +129,7 @@ def _refuse(ask: MetadataRequest) -> MetadataResponse:
     )
 
 
-def _missing_topics(ask: MetadataRequest, context: RequestContext) -> list[str]:
+def _missing_topics(ask: MetadataRequest, context: BrokerContext) -> list[str]:
     """Return the topics asked for by name that do not exist."""
     if ask.topics is None:
         return []
@@ -141,7 +141,7 @@ def _missing_topics(ask: MetadataRequest, context: RequestContext) -> list[str]:
     ]
 
 
-def _respond(ask: MetadataRequest, context: RequestContext) -> MetadataResponse:
+def _respond(ask: MetadataRequest, context: BrokerContext) -> MetadataResponse:
     broker = context.broker
     living = broker.endpoints.living(context)
     asks_cluster_operations = ask.include_cluster_authorized_operations
@@ -158,7 +158,7 @@ def _respond(ask: MetadataRequest, context: RequestContext) -> MetadataResponse:
     )
 
 
-def _describe_topics(ask: MetadataRequest, context: RequestContext, living: frozenset[int]) -> Any:
+def _describe_topics(ask: MetadataRequest, context: BrokerContext, living: frozenset[int]) -> Any:
     """Return what stands for the array of topics. Each of them is encoded already."""
     topics = context.broker.image.topics
     version = context.version
@@ -189,7 +189,7 @@ def _listed(topics: Iterable[Topic]) -> list[Topic]:
     return [topic for topic in topics if topic.name not in UNLISTED_TOPICS]
 
 
-def _describe_visible(ask: MetadataRequest, context: RequestContext, living: frozenset[int]) -> Any:
+def _describe_visible(ask: MetadataRequest, context: BrokerContext, living: frozenset[int]) -> Any:
     """Do the same where access rules hold: of what a client may not describe, it learns nothing."""
     topics, version = context.broker.image.topics, context.version
     described_topics = context.broker.metadata_answers.described_topics
@@ -217,7 +217,7 @@ def _describe_visible(ask: MetadataRequest, context: RequestContext, living: fro
 
 
 def _find_refusal(
-    asked: MetadataRequestTopic, topic: Topic | None, ask: MetadataRequest, context: RequestContext
+    asked: MetadataRequestTopic, topic: Topic | None, ask: MetadataRequest, context: BrokerContext
 ) -> MetadataResponseTopic | None:
     """Return why a topic is not described; None if it is."""
     is_named = asked.topic_id == ZERO_UUID

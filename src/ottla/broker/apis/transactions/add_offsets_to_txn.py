@@ -8,10 +8,10 @@ afterwards. So the topic is made here too, if need be.
 Deviation: Kafka adds the partition that the group will have, and leaves the topic to be made later.
 """
 
-from ottla.broker.auto_topics import create_missing_topics
+from ottla.broker.cluster.auto_topics import create_missing_topics
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
@@ -31,7 +31,7 @@ from ottla.wire.messages.add_offsets_to_txn import (
     on_group(Operation.READ),
 )
 def add_offsets_to_txn(
-    ask: AddOffsetsToTxnRequest, context: RequestContext
+    ask: AddOffsetsToTxnRequest, context: BrokerContext
 ) -> Deferred[AddOffsetsToTxnResponse]:
     """Add the group's partition to the transaction."""
     answer: Deferred[AddOffsetsToTxnResponse] = Deferred()
@@ -45,7 +45,7 @@ def add_offsets_to_txn(
 
 
 def _add(
-    ask: AddOffsetsToTxnRequest, context: RequestContext, answer: Deferred[AddOffsetsToTxnResponse]
+    ask: AddOffsetsToTxnRequest, context: BrokerContext, answer: Deferred[AddOffsetsToTxnResponse]
 ) -> None:
     broker = context.broker
     number = broker.groups.coordinator.shards.partition_of(ask.group_id)

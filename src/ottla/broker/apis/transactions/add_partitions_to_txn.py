@@ -7,9 +7,9 @@ may only want to know. If one partition does not exist, none of its transaction 
 from typing import Final
 
 from ottla.broker.deferred import Deferred, gather
+from ottla.broker.handling.transaction_checks import CLIENT_VERSION
 from ottla.broker.logs.partition import INTERNAL_TOPICS
-from ottla.broker.produce.transaction_checks import CLIENT_VERSION
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.transaction.decide import Identity
@@ -44,7 +44,7 @@ Codes = dict[TopicPartition, ErrorCode]
     elements_max=ELEMENTS_MAX,
 )
 def add_partitions_to_txn(
-    ask: AddPartitionsToTxnRequest, context: RequestContext
+    ask: AddPartitionsToTxnRequest, context: BrokerContext
 ) -> Deferred[AddPartitionsToTxnResponse]:
     """Answer every transaction on its own."""
     if context.version >= SEVERAL_FROM:
@@ -71,7 +71,7 @@ def add_partitions_to_txn(
     )
 
 
-def _one(transaction: AddPartitionsToTxnTransaction, context: RequestContext) -> Deferred[Codes]:
+def _one(transaction: AddPartitionsToTxnTransaction, context: BrokerContext) -> Deferred[Codes]:
     partitions = frozenset(
         TopicPartition(topic.name, number) for topic in transaction.topics for number in topic.partitions
     )
@@ -110,7 +110,7 @@ def _one(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
     return answer
 
 
-def _find_refusal(where: TopicPartition, context: RequestContext) -> ErrorCode:
+def _find_refusal(where: TopicPartition, context: BrokerContext) -> ErrorCode:
     if context.version < SEVERAL_FROM and where.topic in INTERNAL_TOPICS:
         # Coordinators write there, and no client.
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -1,6 +1,6 @@
 """DescribeProducers: the producers a partition's leader knows of, and where their open transactions begin."""
 
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.model.topic_names import find_topic_name_fault
@@ -21,7 +21,7 @@ from ottla.wire.messages.describe_producers import (
     on_topic(Operation.READ),
     cuts=(Cut("topics.partition_indexes", "topics.partitions"),),
 )
-def describe_producers(ask: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
+def describe_producers(ask: DescribeProducersRequest, context: BrokerContext) -> DescribeProducersResponse:
     """Answer every partition on its own."""
     return DescribeProducersResponse(
         topics=tuple(
@@ -36,7 +36,7 @@ def describe_producers(ask: DescribeProducersRequest, context: RequestContext) -
     )
 
 
-def _describe(topic: str, number: int, context: RequestContext) -> DescribeProducersPartitionResult:
+def _describe(topic: str, number: int, context: BrokerContext) -> DescribeProducersPartitionResult:
     partitions = context.broker.partitions
     partition = partitions.by_key.get((topic, number))
     if partition is not None:

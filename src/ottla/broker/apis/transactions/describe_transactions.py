@@ -1,7 +1,7 @@
 """DescribeTransactions: the state of transactional ids, as their coordinator knows it."""
 
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_topic, on_transactional_id
@@ -20,7 +20,7 @@ from ottla.wire.messages.describe_transactions import (
     cuts=(Cut("transactional_ids", "transaction_states"),),
 )
 def describe_transactions(
-    ask: DescribeTransactionsRequest, context: RequestContext
+    ask: DescribeTransactionsRequest, context: BrokerContext
 ) -> Deferred[DescribeTransactionsResponse]:
     """Answer every id on its own."""
     return gather([_describe(name, context) for name in ask.transactional_ids]).then(
@@ -28,7 +28,7 @@ def describe_transactions(
     )
 
 
-def _describe(transactional_id: str, context: RequestContext) -> Deferred[TransactionState]:
+def _describe(transactional_id: str, context: BrokerContext) -> Deferred[TransactionState]:
     answer: Deferred[TransactionState] = Deferred()
     context.broker.transactions.coordinator.describe(transactional_id, answer.resolve)
     return answer

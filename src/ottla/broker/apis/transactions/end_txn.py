@@ -1,8 +1,8 @@
 """EndTxn: a producer commits or aborts its transaction. Answered when the outcome is decided for good."""
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.produce.transaction_checks import CLIENT_VERSION
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.handling.transaction_checks import CLIENT_VERSION
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
@@ -12,7 +12,7 @@ from ottla.wire.messages.end_txn import FENCED_FROM, RAISES_EPOCHS_FROM, EndTxnR
 
 
 @serves(EndTxnRequest, "0-5", on_transactional_id(Operation.WRITE))
-def end_txn(ask: EndTxnRequest, context: RequestContext) -> Deferred[EndTxnResponse]:
+def end_txn(ask: EndTxnRequest, context: BrokerContext) -> Deferred[EndTxnResponse]:
     """Decide the outcome."""
     version = context.version
     answer: Deferred[EndTxnResponse] = Deferred()

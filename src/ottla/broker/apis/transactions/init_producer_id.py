@@ -5,7 +5,7 @@ transactional id nobody keeps its epoch, so it gets a new id, as in Kafka.
 """
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
@@ -22,7 +22,7 @@ from ottla.wire.messages.init_producer_id import FENCED_FROM, InitProducerIdRequ
     has_unstable=True,
 )
 def init_producer_id(
-    ask: InitProducerIdRequest, context: RequestContext
+    ask: InitProducerIdRequest, context: BrokerContext
 ) -> InitProducerIdResponse | Deferred[InitProducerIdResponse]:
     """Give the producer an id."""
     if (ask.producer_id == -1) != (ask.producer_epoch == -1):

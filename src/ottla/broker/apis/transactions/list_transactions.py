@@ -5,7 +5,7 @@ can keep a broker busy for hours; the two agree but for look-around, back refere
 """
 
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.consumer.regexes import compile_regex
 from ottla.coordination.group.refusal import Refused
@@ -18,7 +18,7 @@ from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListT
 
 @serves(ListTransactionsRequest, "0-2", on_transactional_id(Operation.DESCRIBE))
 def list_transactions(
-    ask: ListTransactionsRequest, context: RequestContext
+    ask: ListTransactionsRequest, context: BrokerContext
 ) -> ListTransactionsResponse | Deferred[ListTransactionsResponse]:
     """List what passes all filters."""
     matches = None

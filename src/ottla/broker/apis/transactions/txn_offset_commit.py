@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.deferred import Deferred
+from ottla.broker.handling.transaction_checks import WriterSupport, confirm
 from ottla.broker.logs.partition import Partition
-from ottla.broker.produce.transaction_checks import WriterSupport, confirm
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.offsets.commit import refused_transactional_commit
@@ -43,7 +43,7 @@ from ottla.wire.messages.txn_offset_commit import (
     cuts=(Cut("topics.partitions", "topics.partitions", at_once=250),),
 )
 def txn_offset_commit(
-    ask: TxnOffsetCommitRequest, context: RequestContext
+    ask: TxnOffsetCommitRequest, context: BrokerContext
 ) -> TxnOffsetCommitResponse | Deferred[TxnOffsetCommitResponse]:
     """Sort out what does not exist, and let the group coordinator take the rest."""
     known, refused = _sort_out(ask, context)
@@ -54,7 +54,7 @@ def txn_offset_commit(
     return answer.then(lambda response: _merged(response, refused, version))
 
 
-def _commit(ask: TxnOffsetCommitRequest, context: RequestContext) -> Deferred[TxnOffsetCommitResponse]:
+def _commit(ask: TxnOffsetCommitRequest, context: BrokerContext) -> Deferred[TxnOffsetCommitResponse]:
     broker = context.broker
     answer: Deferred[TxnOffsetCommitResponse] = Deferred()
 
@@ -104,7 +104,7 @@ def _commit(ask: TxnOffsetCommitRequest, context: RequestContext) -> Deferred[Tx
 
 
 def _start_verification(
-    ask: TxnOffsetCommitRequest, partition: Partition, support: WriterSupport, context: RequestContext
+    ask: TxnOffsetCommitRequest, partition: Partition, support: WriterSupport, context: BrokerContext
 ) -> object | None:
     adds = support is WriterSupport.ADDS_PARTITIONS
     if not adds and not partition.log.config.verifies_transactions:
@@ -121,7 +121,7 @@ def _support_of(version: int) -> WriterSupport:
 
 
 def _sort_out(
-    ask: TxnOffsetCommitRequest, context: RequestContext
+    ask: TxnOffsetCommitRequest, context: BrokerContext
 ) -> tuple[list[TxnOffsetCommitRequestTopic], list[TxnOffsetCommitResponseTopic]]:
     topics = context.broker.image.topics
     known: list[TxnOffsetCommitRequestTopic] = []

@@ -11,7 +11,7 @@ from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.coordinators.markers import WrittenMarker, append_marker, when_markers_committed
 from ottla.broker.coordinators.remote_markers import Marker
 from ottla.broker.deferred import Deferred
-from ottla.broker.serving.context import RequestContext
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.model.ids import TopicPartition
@@ -38,7 +38,7 @@ _NOBODY: Final = -1
     cuts=(Cut("markers.topics.partition_indexes", "markers.topics.partitions"),),
 )
 def write_txn_markers(
-    ask: WriteTxnMarkersRequest, context: RequestContext
+    ask: WriteTxnMarkersRequest, context: BrokerContext
 ) -> Deferred[WriteTxnMarkersResponse]:
     """Write all markers, and answer when they are on disk."""
     results: dict[int, Codes] = {}
@@ -71,7 +71,7 @@ def write_txn_markers(
     return answer
 
 
-def _spoils(marker: WritableTxnMarker, context: RequestContext) -> bool:
+def _spoils(marker: WritableTxnMarker, context: BrokerContext) -> bool:
     """Say whether Kafka would fail to make a batch of this marker. For groups it makes it elsewhere."""
     if _NOBODY not in (marker.producer_id, marker.producer_epoch):
         return False

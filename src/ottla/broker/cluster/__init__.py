@@ -1,0 +1,1 @@
+"""What clients learn about the cluster: brokers, topics and their partitions."""

@@ -1,0 +1,1 @@
+"""The controller's side of a node: what its listeners serve."""

@@ -1,0 +1,1 @@
+"""Short ways for clients that repeat themselves."""

@@ -1,0 +1,1 @@
+"""The broker as a member of the cluster: registered, unfenced, and on its way out."""
