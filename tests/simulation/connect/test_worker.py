@@ -445,6 +445,13 @@ def test_two_workers_share_connectors_and_forward_requests(tmp_path: Path) -> No
                 forged = {"x-connect-authorization": "Zm9yZ2Vk"}
                 status, answer = await follower.ask("POST", "/connectors/lines-0/tasks", [], **forged)
                 assert (status, "invalid signature" in answer["message"]) == (403, True)
+                for path in ("tasks", "fence"):
+                    # A worker must not pass on for a client what only workers may ask.
+                    method = "POST" if path == "tasks" else "PUT"
+                    status, answer = await follower.ask(
+                        method, f"/connectors/lines-0/{path}?scope=cluster", []
+                    )
+                    assert (status, answer["message"]) == (400, "Internal request missing required signature")
                 twice = await follower.ask("DELETE", "/connectors/lines-0?forward=false")
                 assert twice[0] == 409
             for name in names:

@@ -43,7 +43,10 @@ class ConnectApi(Api):
     async def answer(self, route: Route, received: Received, content_type: str) -> Reply:
         """Answer, or have the leader answer."""
         worker = self._worker
-        is_cluster_wide = received.query.get("scope", [""])[0].lower() == "cluster"
+        # Of others it says nothing. What workers ask of each other is never forwarded for a client: it would
+        # come with the proof of a worker.
+        knows_scope = "scope" in route.parameters
+        is_cluster_wide = knows_scope and received.query.get("scope", [""])[0].lower() == "cluster"
         if (route.is_led or is_cluster_wide) and not worker.is_leader:
             return await _forward(worker, received)
         call = Call(
