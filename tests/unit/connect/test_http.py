@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -228,6 +229,28 @@ def test_each_record_is_a_request_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
         "c/t/2/8",
         "c/t/2/9",
     ]
+
+
+@pytest.mark.parametrize(
+    "key", ["../users/7", "a?admin=1", "a#b", "//other/", "ü", "%2e%2e", "a\r\nHost: other"]
+)
+def test_a_key_stays_one_part_of_the_address(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    server = Server(monkeypatch, httpx.Response(204))
+    send([[record(7, "a", key=key)]], {"http.url": URL + "/${key}/state?by=us"})
+    (asked,) = server.asked
+    address, question = str(asked.url).split("?")
+    assert (address.count("/"), question) == (URL.count("/") + 2, "by=us")
+    assert asked.url.host == "server"
+    assert [unquote(part) for part in address.split("/")[-2:]] == [key, "state"]
+
+
+@pytest.mark.parametrize("key", [".", ".."])
+def test_a_key_that_leads_to_another_address_is_reported(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    server = Server(monkeypatch)
+    reported: list[tuple[Record, Exception]] = []
+    send([[record(7, "a", key=key)]], {"http.url": URL + "/${key}/state"}, reported=reported)
+    assert server.asked == []
+    assert [str(error) for _, error in reported] == [f"{key!r} cannot be a part of an address"]
 
 
 def test_the_method_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.connect.connectors.sql import table_sink
 from ottla.connect.connectors.sql.database import DatabaseGone
+from ottla.connect.connectors.sql.postgres import with_parameters
 from ottla.connect.connectors.sql.table_sink import TableSinkTask
 from ottla.connect.data.record import Record
 from ottla.connect.data.schema import INT64, STRING, Schema, optional, struct
@@ -154,6 +155,35 @@ def test_a_table_that_may_not_be_changed_says_what_it_lacks(tmp_path: Path) -> N
         _put(path, _keyed(0, {"a": 1, "b": "x"}))
     assert _put(path, _keyed(0, {"a": 1, "b": "x"}), auto_evolve="true") == []
     assert _rows(path) == [(1, "x")]
+
+
+@pytest.mark.parametrize(
+    "table", ["ottla_connect_offsets", "main.ottla_connect_offsets", "Ottla_Connect_Offsets"]
+)
+def test_no_record_says_where_connectors_go_on(tmp_path: Path, table: str) -> None:
+    path = tmp_path / "db"
+    assert _put(path, _keyed(0, {"a": 1, "b": "x"})) == []
+    (refused,) = _put(path, _keyed(1, {"a": 1, "b": "x"}), auto_evolve="true", table_name_format=table)
+    assert "is for offsets" in refused
+    assert len(_columns(path, "ottla_connect_offsets")) == 4
+
+
+def test_names_of_fields_are_no_sql(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    name = 'a" INT); DROP TABLE t; --'
+    schema = struct({"a": INT64, name: INT64, "100%s": INT64})
+    assert _put(path, _keyed(0, {"a": 1, name: 2, "100%s": 3}, schema=schema)) == []
+    assert [column[0] for column in _columns(path)] == ["a", name, "100%s"]
+    assert _rows(path) == [(1, 2, 3)]
+
+
+def test_postgresql_takes_names_with_percent_signs_for_names() -> None:
+    from psycopg._queries import PostgresQuery
+    from psycopg.adapt import Transformer
+
+    query = PostgresQuery(Transformer())
+    query.convert(with_parameters('INSERT INTO "t%s" ("100%", "a""%b""c") VALUES (%s, %s)'), [1, 2])
+    assert query.query == b'INSERT INTO "t%s" ("100%", "a""%b""c") VALUES ($1, $2)'
 
 
 def test_only_the_fields_that_are_wanted_are_written(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx
 
@@ -25,7 +26,9 @@ _COMMON_KEYS: Final = (
     Key("http.timeout.ms", Kind.INT, "How long to wait for an answer.", 30_000, _LOW, check=at_least(1)),
 )
 _SINK_KEYS: Final = (
-    Key("http.url", Kind.STRING, "Where records are sent. ${topic} and ${key} are replaced."),
+    Key(
+        "http.url", Kind.STRING, "Where records are sent. ${topic} and ${key} are replaced, percent-encoded."
+    ),
     Key(
         "http.method",
         Kind.STRING,
@@ -37,7 +40,9 @@ _SINK_KEYS: Final = (
     *_COMMON_KEYS,
 )
 _SOURCE_KEYS: Final = (
-    Key("http.url", Kind.STRING, "What is asked. ${offset} is replaced by the last position."),
+    Key(
+        "http.url", Kind.STRING, "What is asked. ${offset} is replaced by the last position, percent-encoded."
+    ),
     Key("topic", Kind.STRING, "The topic to write to."),
     Key(
         "http.records.pointer",
@@ -60,6 +65,13 @@ def _headers(config: Config) -> dict[str, str]:
 def _client(config: Config) -> httpx.AsyncClient:
     timeout_s = int(config.get("http.timeout.ms", "30000")) / 1000
     return httpx.AsyncClient(timeout=timeout_s, trust_env=False, headers=_headers(config))
+
+
+def _in_url(text: str) -> str:
+    """Return a text of a record as a part of an address: it must not lead to another one."""
+    if text in (".", ".."):
+        raise DataError(f"{text!r} cannot be a part of an address")
+    return quote(text, safe="")
 
 
 class HttpSinkTask:
@@ -103,7 +115,7 @@ class HttpSinkTask:
         assert self._context is not None, "it was started"
         assert record.origin is not None, "a sink's records come from topics"
         key = "" if record.key is None else str(record.key)
-        url = self._config["http.url"].replace("${topic}", record.topic).replace("${key}", key)
+        url = self._config["http.url"].replace("${topic}", record.topic).replace("${key}", _in_url(key))
         is_text = isinstance(record.value, str)
         body = (
             record.value.encode()
@@ -173,7 +185,7 @@ class HttpSourceTask(SourceTask):
         if not self._is_first:
             await asyncio.sleep(self._interval_s)
         self._is_first = False
-        url = self._config["http.url"].replace("${offset}", self._position)
+        url = self._config["http.url"].replace("${offset}", _in_url(self._position))
         try:
             answer = await self._client.get(url)
             answer.raise_for_status()

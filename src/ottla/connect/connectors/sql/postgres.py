@@ -1,5 +1,6 @@
 """PostgreSQL, with psycopg."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from ottla.connect.connectors.sql.postgres_values import (
 from ottla.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type, optional
 
 TextRow = tuple[str | None, ...]
+_NAME: Final = re.compile(r'"[^"]*"')
 _TYPES: Final = {
     Type.INT8: "SMALLINT",
     Type.INT16: "SMALLINT",
@@ -119,7 +121,7 @@ class PostgresDatabase:
                     check()
                 for statement, rows in statements:
                     if any(rows):
-                        cursor.executemany(statement.encode(), rows)
+                        cursor.executemany(with_parameters(statement), rows)
                     else:
                         cursor.execute(statement.encode())
         except psycopg.OperationalError as error:
@@ -136,6 +138,11 @@ class PostgresDatabase:
     def to_parameter(self, _schema: Schema | None, value: Any) -> Any:
         """Return a value as a parameter."""
         return value
+
+
+def with_parameters(statement: str) -> bytes:
+    """Return a statement that has parameters as psycopg reads it: in names, `%` stands for itself."""
+    return _NAME.sub(lambda name: name[0].replace("%", "%%"), statement).encode()
 
 
 def _nullable(schema: Schema, *, is_null: bool) -> Schema:

@@ -145,6 +145,9 @@ class TableSinkTask:
 
     def _statement(self, database: Database, record: Record) -> tuple[str, Sequence[Any]]:
         table = self._format.replace("${topic}", record.topic)
+        if table.rpartition(".")[2].lower() == OFFSETS_TABLE:
+            # Who writes to a topic of this name would decide where all connectors go on.
+            raise DataError(f"the table {table!r} is for offsets: choose another with table.name.format")
         key = self._key_of(record)
         if record.value is None:
             if not self._deletes or self._key_mode != "record_key":
