@@ -1,4 +1,4 @@
-"""What is known of pipelines that run, in files that anybody may read.
+"""What is known of pipelines that run, in files that other processes of their owner read.
 
     DIRECTORY/<query>/                Spark's checkpoint of a query
     DIRECTORY/.status/<query>.json    how it does, written again whenever that changes
@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Final
+
+from ottla.runtime.private_files import make_private_directory
 
 _STATUS: Final = ".status"
 # A node leaves this file in each of its directories.
@@ -81,7 +83,8 @@ def prepare_directory(directory: Path) -> Path:
             raise InvalidDirectory(
                 f"{directory} is inside {place}, the log directory of a node: choose another with --directory"
             )
-    (directory / _STATUS).mkdir(parents=True, exist_ok=True)
+    # Rows that a query remembers are in checkpoints.
+    make_private_directory(directory / _STATUS)
     return directory
 
 

