@@ -12,7 +12,7 @@ from ottla.broker.login.mechanisms import MechanismRefused
 from ottla.metadata.configs.listener import ListenerConfig
 from ottla.runtime.identity_provider import JwksUnavailable, read_jwks
 from ottla.security.sasl.mechanism import Identity
-from ottla.security.sasl.oauthbearer import InvalidToken
+from ottla.security.sasl.oauthbearer import InvalidToken, time_ms_of
 from ottla.world.clock import Clock
 from ottla.world.workers import Run
 
@@ -96,7 +96,7 @@ class JwtValidator:
         name = claims.get(self._subject_claim)
         if not isinstance(name, str) or not name:
             raise InvalidToken(f"the token has no claim {self._subject_claim!r}")
-        return Identity(name, int(claims["exp"] * 1000))
+        return Identity(name, time_ms_of(claims["exp"], "exp"))
 
     def _read_again(self) -> None:
         if self._is_reading:

@@ -7,7 +7,7 @@ byte, and then the login fails with the same JSON.
 import json
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from ottla.security.sasl.mechanism import Challenge, Identity, LoginFailed
 
@@ -25,6 +25,17 @@ class InvalidToken(Exception):
         super().__init__(reason)
         self.status = status
         self.scope = scope
+
+
+_TIME_MS_MAX: Final = 1 << 53
+"""Hundreds of thousands of years: no token means that."""
+
+
+def time_ms_of(value: Any, claim: str) -> int:
+    """Return when a claim says, in seconds. Raises `InvalidToken`: JSON has numbers that are no time."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value * 1000 <= _TIME_MS_MAX:
+        raise InvalidToken(f"the claim {claim!r} is not a time")
+    return int(value * 1000)
 
 
 Validate = Callable[[str], Identity]

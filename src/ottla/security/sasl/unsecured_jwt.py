@@ -7,12 +7,11 @@ only where the login module's options show that they are meant, and warns when i
 import base64
 import binascii
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ottla.security.sasl.mechanism import Identity
-from ottla.security.sasl.oauthbearer import InvalidToken, Validate
+from ottla.security.sasl.oauthbearer import InvalidToken, Validate, time_ms_of
 
 
 def unsecured_validator(options: Mapping[str, str], now_ms: Callable[[], int]) -> Validate:
@@ -67,7 +66,4 @@ def _time_ms(claims: Mapping[str, Any], name: str, *, is_required: bool) -> int:
     value = claims.get(name)
     if value is None and not is_required:
         return 0
-    # JSON, as Python reads it, has numbers that are no time.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidToken(f"the claim {name!r} is not a time")
-    return int(value * 1000)
+    return time_ms_of(value, name)

@@ -114,6 +114,8 @@ def test_a_token_of_the_issuer_says_who_it_is_and_until_when(world: World) -> No
         ({"iss": "https://elsewhere.example"}, "not valid"),
         ({"exp": 1_000_000_000}, "expired"),
         ({"exp": None}, "exp"),
+        ({"exp": "4000000000"}, "'exp' is not a time"),
+        ({"exp": 1e300}, "'exp' is not a time"),
         ({"iat": None}, "iat"),
         ({"sub": None}, "no claim 'sub'"),
         ({"sub": ""}, "no claim 'sub'"),
