@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.security import delegation_tokens
-from ottla.security.delegation_tokens import TokenKeys
+from ottla.security.delegation_tokens import TokenKeys, TokensBySecret
 
 
 def test_secrets_are_the_same_for_each_node_with_the_same_key() -> None:
@@ -24,3 +24,13 @@ def test_so_many_credentials_are_remembered_and_no_more(monkeypatch: pytest.Monk
     again = keys.credential("a", "SCRAM-SHA-256")
     assert again == first
     assert again is not first, "a peer that names many tokens must not fill the memory"
+
+
+def test_tokens_are_found_by_their_secrets_and_forgotten_when_they_are_gone() -> None:
+    keys, found = TokenKeys("key"), TokensBySecret("key")
+    names = [f"token-{number}" for number in range(3_000)]
+    assert [found.find(names, keys.hmac(name)) for name in names[:3]] == names[:3]
+    assert found.find(names, b"") is found.find(names, TokenKeys("other").hmac(names[0])) is None
+    assert found.find(names[1:], keys.hmac(names[0])) is None
+    assert found.find(["new"], keys.hmac("new")) == "new"
+    assert len(found._ids) == 1

@@ -1,9 +1,11 @@
 """DescribeDelegationToken: the tokens that a client may see, with their secrets."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.handlers import BOTH, serves
+from ottla.broker.serving.in_turns import AT_ONCE, InTurns
 from ottla.quorum.controller.security.delegation_tokens import may_use, renewers_of
 from ottla.security.delegation_tokens import TokenKeys
 from ottla.security.principal import parse_principal
@@ -30,7 +32,7 @@ _REQUESTER_FROM: Final = 3
 )
 def describe_delegation_token(
     ask: DescribeDelegationTokenRequest, context: BrokerContext
-) -> DescribeDelegationTokenResponse:
+) -> DescribeDelegationTokenResponse | InTurns[DescribeDelegationTokenResponse]:
     """List a client's own tokens, and those of others that it may describe."""
     broker = context.broker
     secret = broker.config.delegation_token_secret_key
@@ -41,15 +43,23 @@ def describe_delegation_token(
     owners = None
     if ask.owners is not None:
         owners = {f"{owner.principal_type}:{owner.principal_name}" for owner in ask.owners}
-    keys = TokenKeys(secret.secret)
-    return DescribeDelegationTokenResponse(
-        tokens=tuple(
-            _describe(token, keys, context.version)
-            for token in broker.image.tokens.values()
-            if (owners is None or owners & {token.owner, token.requester, *token.renewers})
-            and _may_see(token, context)
+    return _list(tuple(broker.image.tokens.values()), owners, TokenKeys(secret.secret), context)
+
+
+def _list(
+    tokens: Sequence[DelegationTokenRecord], owners: set[str] | None, keys: TokenKeys, context: BrokerContext
+) -> InTurns[DescribeDelegationTokenResponse]:
+    version = context.version
+    found: list[DescribedDelegationToken] = []
+    for place, token in enumerate(tokens):
+        is_asked_for = owners is None or not owners.isdisjoint(
+            {token.owner, token.requester, *token.renewers}
         )
-    )
+        if is_asked_for and _may_see(token, context):
+            found.append(_describe(token, keys, version))
+        if place % AT_ONCE == AT_ONCE - 1:
+            yield None
+    return DescribeDelegationTokenResponse(tokens=tuple(found))
 
 
 def _may_see(token: DelegationTokenRecord, context: BrokerContext) -> bool:

@@ -1,17 +1,18 @@
 """Delegation tokens: created, renewed and expired by decision, described from an image.
 
 A token is stored without its secret, which every node makes from the id with `delegation.token.secret.key`.
+
+Deviation: there are bounds on the tokens of a requester and on the renewers of a token. Everybody who has
+logged in may make tokens, and in Kafka a user without any right can fill the metadata with them.
 """
 
-import hmac
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
 from typing import Final
 
 from ottla.metadata.image import MetadataImage
 from ottla.quorum.controller.deciders import decides
 from ottla.quorum.controller.decision import Caller, ControllerView, Decision, Refusal
-from ottla.security.delegation_tokens import TokenKeys
+from ottla.security.delegation_tokens import TokenKeys, tokens_by_secret
 from ottla.security.principal import Principal, parse_principal
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -30,6 +31,9 @@ from ottla.wire.messages.renew_delegation_token import (
 from ottla.wire.metadata_records.delegation_tokens import DelegationTokenRecord, RemoveDelegationTokenRecord
 
 NEVER: Final = -1
+TOKENS_OF_A_REQUESTER_MAX: Final = 10_000
+RENEWERS_MAX: Final = 100
+RENEWER_CHARACTERS_MAX: Final = 1_000
 _ID_BYTES: Final = 16
 _REQUESTER_FROM: Final = 3
 """From this version on the response says who has asked for a token."""
@@ -71,6 +75,8 @@ def decide_create_token(
         return Decision(replace(refused, error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED))
     if any(renewer.principal_type != "User" for renewer in ask.renewers):
         return Decision(replace(refused, error_code=ErrorCode.INVALID_PRINCIPAL_TYPE))
+    if _asks_too_much(view, ask, str(caller.principal)):
+        return Decision(replace(refused, error_code=ErrorCode.POLICY_VIOLATION))
     config, now_ms = view.configs.node, view.now_ms
     lifetime_ms = config.delegation_token_max_lifetime_ms
     if ask.max_lifetime_ms > 0:
@@ -94,6 +100,15 @@ def decide_create_token(
         hmac=keys.hmac(record.token_id),
     )
     return Decision(response, (record,))
+
+
+def _asks_too_much(view: ControllerView, ask: CreateDelegationTokenRequest, requester: str) -> bool:
+    if len(ask.renewers) > RENEWERS_MAX:
+        return True
+    if any(len(renewer.principal_name) > RENEWER_CHARACTERS_MAX for renewer in ask.renewers):
+        return True
+    theirs = sum(token.requester == requester for token in view.image.tokens.values())
+    return theirs >= TOKENS_OF_A_REQUESTER_MAX
 
 
 def owner_of(ask: CreateDelegationTokenRequest, requester: Principal) -> Principal:
@@ -172,21 +187,16 @@ def may_use(token: DelegationTokenRecord, principal: Principal) -> bool:
 
 
 def _find_own(view: ControllerView, secret: bytes) -> DelegationTokenRecord:
-    keys = _keys(view)
-    if keys is None:
+    key = view.configs.node.delegation_token_secret_key
+    if key is None:
         raise Refusal(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-    token = next(_matching(view.image, keys, secret), None)
-    if token is None:
+    token_id = tokens_by_secret(key.secret).find(view.image.tokens.keys(), secret)
+    if token_id is None:
         raise Refusal(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+    token = view.image.tokens[token_id]
     if not may_use(token, _caller(view).principal):
         raise Refusal(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
     return token
-
-
-def _matching(image: MetadataImage, keys: TokenKeys, secret: bytes) -> Iterator[DelegationTokenRecord]:
-    return (
-        token for token in image.tokens.values() if hmac.compare_digest(keys.hmac(token.token_id), secret)
-    )
 
 
 def _check_lives(token: DelegationTokenRecord, now_ms: int) -> None:

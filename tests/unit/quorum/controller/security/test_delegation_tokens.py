@@ -7,6 +7,7 @@ from tests.support.deciding import DecidingController
 
 from ottla.quorum.controller.decision import Caller, ControllerView
 from ottla.quorum.controller.security import delegation_tokens as tokens
+from ottla.security.delegation_tokens import TokenKeys
 from ottla.security.principal import Principal
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.create_delegation_token import (
@@ -200,3 +201,51 @@ def test_who_has_expired_comes_back_no_more_but_may_be_removed(controller: Contr
     assert removal.token_id == answer.token_id
     assert controller.expire(answer.hmac, -1)[0] is ErrorCode.NONE
     assert not controller.image.tokens
+
+
+def test_nobody_fills_the_metadata_with_tokens(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "TOKENS_OF_A_REQUESTER_MAX", 2)
+    first = controller.create_token()
+    assert controller.create_token().error_code is ErrorCode.NONE
+    before = controller.view.image
+    assert controller.create_token().error_code is ErrorCode.POLICY_VIOLATION
+    assert controller.as_(ANN).create_token(BOB).error_code is ErrorCode.POLICY_VIOLATION
+    assert controller.view.image.tokens == before.tokens
+    assert controller.as_(BOB).create_token().error_code is ErrorCode.NONE
+    controller.as_(ANN).expire(first.hmac, -1)
+    assert controller.create_token().error_code is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    "renewers",
+    [
+        [Principal("User", f"renewer-{number}") for number in range(tokens.RENEWERS_MAX + 1)],
+        [Principal("User", "r" * (tokens.RENEWER_CHARACTERS_MAX + 1))],
+    ],
+    ids=["many", "long"],
+)
+def test_a_token_has_no_more_renewers_than_it_may(controller: Controller, renewers: list[Principal]) -> None:
+    assert controller.create_token(None, *renewers).error_code is ErrorCode.POLICY_VIOLATION
+    assert not controller.view.image.tokens
+
+
+def test_a_secret_that_is_none_costs_no_more_with_more_tokens(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [controller.create_token() for _ in range(20)]
+    assert controller.renew(b"nothing" * 9)[0] is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+    hashed: list[str] = []
+    make = TokenKeys.hmac
+
+    def counted(keys: TokenKeys, token_id: str) -> bytes:
+        hashed.append(token_id)
+        return make(keys, token_id)
+
+    monkeypatch.setattr(TokenKeys, "hmac", counted)
+    assert controller.renew(b"something" * 7)[0] is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+    assert controller.renew(made[3].hmac)[0] is ErrorCode.NONE
+    assert controller.expire(made[3].hmac, -1)[0] is ErrorCode.NONE
+    assert controller.renew(made[3].hmac)[0] is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+    assert hashed == []
