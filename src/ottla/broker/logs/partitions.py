@@ -15,7 +15,7 @@ from ottla.broker.logs.new_logs import create_logs, create_logs_elsewhere
 from ottla.broker.logs.partition import Partition, PartitionWatcher
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.delta import MetadataDelta
-from ottla.metadata.directory_ids import MIGRATING, UNASSIGNED
+from ottla.metadata.directory_ids import MIGRATING, UNASSIGNED, is_reserved
 from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource, MetadataImage
 from ottla.metadata.topics import PartitionChange, Topic
 from ottla.model.ids import TopicPartition
@@ -90,6 +90,8 @@ class Partitions:
         self.by_key: dict[tuple[str | Uuid, int], Partition] = {}
         # Whether records were set aside at the start that may be those of a replica of this node.
         self.has_set_records_aside = False
+        # Whether a replica that may be elected lay in a directory that this node has not any more.
+        self.lacks_a_directory = False
 
     def __iter__(self) -> Iterator[Partition]:
         """Give every partition once."""
@@ -183,6 +185,7 @@ class Partitions:
                 for number, record in topic.partitions.items()
                 if self._node_id in record.replicas
             ]
+        self.lacks_a_directory = any(self._is_nowhere(change) for change, _ in coming)
         self._take_all(coming)
         if self._directories.offline_paths:
             self._report_missing(coming)
@@ -245,9 +248,25 @@ class Partitions:
 
     def _before_start(self, record: PartitionRecord) -> PartitionRecord | None:
         """Return what a replica was in the run before, or None if it may only have come since."""
-        named = self._named_directory(record)
-        is_trusted = self._node_id in record.isr or self._node_id in (record.eligible_leader_replicas or ())
-        return None if named == UNASSIGNED and not is_trusted else record
+        is_unassigned = self._named_directory(record) == UNASSIGNED
+        return None if is_unassigned and not self._may_be_elected(record) else record
+
+    def _may_be_elected(self, record: PartitionRecord) -> bool:
+        return self._node_id in record.isr or self._node_id in (record.eligible_leader_replicas or ())
+
+    def _is_nowhere(self, change: PartitionChange) -> bool:
+        """Say whether a replica that may be elected has no log, and lay in a directory of no known id.
+
+        Somebody has taken the directory out of `log.dirs`, or has replaced its disk. The replica begins again
+        in another one.
+        """
+        assert change.after is not None, "what is gone has no directory"
+        named = self._named_directory(change.after)
+        if named is None or is_reserved(named) or not self._may_be_elected(change.after):
+            return False
+        own = [one.meta.directory_id for one in self._directories.directories]
+        key = TopicPartition(change.topic, change.partition)
+        return named not in own and self._directories.find(key) is None
 
     def _report_missing(self, coming: Sequence[tuple[PartitionChange, TopicSettings]]) -> None:
         """Report replicas that have no log because a directory is offline, and seem to lie in another one.

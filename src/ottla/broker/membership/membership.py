@@ -399,6 +399,8 @@ def _find_last_epoch(broker: "Broker") -> int:
     directories = broker.directories
     if directories.offline_paths or broker.partitions.has_set_records_aside:
         return NO_BROKER_EPOCH
+    if broker.partitions.lacks_a_directory:
+        return NO_BROKER_EPOCH
     if directories.was_clean:
         # What was acknowledged is on disk, but may have been damaged there since.
         if any(directory.has_lost_records() for directory in directories.directories):

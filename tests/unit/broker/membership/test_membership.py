@@ -36,6 +36,7 @@ class World:
         image: MetadataImage = EMPTY_IMAGE,
         offline_paths: tuple[str, ...] = (),
         has_set_records_aside: bool = False,
+        lacks_a_directory: bool = False,
         settings: bytes = b"",
     ) -> None:
         self.simulation = Simulation(1)
@@ -52,7 +53,9 @@ class World:
             image=image,
             broker_epoch=-1,
             metadata=SimpleNamespace(listen=lambda _listener: None),
-            partitions=SimpleNamespace(has_set_records_aside=has_set_records_aside),
+            partitions=SimpleNamespace(
+                has_set_records_aside=has_set_records_aside, lacks_a_directory=lacks_a_directory
+            ),
             directory_reports=SimpleNamespace(registered=lambda: None),
             controller=SimpleNamespace(ask=self._ask),
             directories=SimpleNamespace(
@@ -262,6 +265,12 @@ def test_a_clean_stop_says_nothing_of_records_that_were_damaged_since() -> None:
 
 def test_a_clean_stop_says_nothing_of_records_that_the_start_has_set_aside() -> None:
     world = World(Directory(clean=5), has_set_records_aside=True)
+    assert world.asked[0].previous_broker_epoch == -1
+
+
+@pytest.mark.parametrize("epoch", [{"clean": 5}, {"kept_epoch": 5}])
+def test_no_epoch_says_anything_of_replicas_in_a_directory_that_is_gone(epoch: dict[str, int]) -> None:
+    world = World(Directory(**epoch), lacks_a_directory=True)
     assert world.asked[0].previous_broker_epoch == -1
 
 
