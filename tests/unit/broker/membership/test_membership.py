@@ -268,9 +268,9 @@ def test_a_clean_stop_says_nothing_of_records_that_the_start_has_set_aside() -> 
     assert world.asked[0].previous_broker_epoch == -1
 
 
-@pytest.mark.parametrize("epoch", [{"clean": 5}, {"kept_epoch": 5}])
-def test_no_epoch_says_anything_of_replicas_in_a_directory_that_is_gone(epoch: dict[str, int]) -> None:
-    world = World(Directory(**epoch), lacks_a_directory=True)
+@pytest.mark.parametrize("directory", [Directory(clean=5), Directory(5)])
+def test_no_epoch_says_anything_of_replicas_in_a_directory_that_is_gone(directory: Directory) -> None:
+    world = World(directory, lacks_a_directory=True)
     assert world.asked[0].previous_broker_epoch == -1
 
 
