@@ -32,6 +32,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.logs.partitions import Partitions
 from ottla.broker.logs.scrubber import Scrubber
 from ottla.broker.membership.membership import Membership
+from ottla.broker.node_events import NodeEvents
 from ottla.broker.produce.delayed_produce import DelayedProduces
 from ottla.broker.produce.openings import Openings
 from ottla.broker.quorum.controller_channel import ControllerChannel
@@ -135,6 +136,7 @@ class Broker:
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.metadata = metadata
+        self.events = NodeEvents(metadata, scheduler.report)
         self._configs = ConfigsInForce(configs, node_id, lambda: metadata.image)
         self.world = world
         self.quorum = parts.quorum
@@ -201,7 +203,13 @@ class Broker:
         )
         for listener, listening in parts.addresses:
             self.listeners.add(listener.name, listening)
-        self.use_dynamic_configs(self.image)
+        self._listen()
+        self._use_configs()
+
+    def _use_configs(self) -> None:
+        """Let the configs of the start hold. A start with some that cannot be used fails."""
+        for use in self.events.of_configs:
+            use()
 
     def new_session(self, connection: Connection) -> ConnectionSession:
         """Begin the conversation with a client, which may have to log in first."""
@@ -231,7 +239,9 @@ class Broker:
         # Imported only here: a node without share groups does without it.
         from ottla.broker.share.persister import SharePersister
 
-        return SharePersister(self, self.world.scheduler)
+        persister = SharePersister(self, self.world.scheduler)
+        self.events.of_stop.append(persister.close)
+        return persister
 
     @cached_property
     def sharing(self) -> "Sharing":
@@ -239,7 +249,9 @@ class Broker:
         # Imported only here: a node without share groups does without it.
         from ottla.broker.share.sharing import Sharing
 
-        return Sharing(self, self.world.scheduler, self.share_persister)
+        sharing = Sharing(self, self.world.scheduler, self.share_persister)
+        self.events.of_metadata.append(sharing.metadata_changed)
+        return sharing
 
     @cached_property
     def journal_writer(self) -> "JournalWriter":
@@ -280,7 +292,7 @@ class Broker:
     def begin_to_follow(self) -> None:
         """Take over what the metadata says now, and follow it from here on. The logs are loaded."""
         image = self.image
-        self.use_dynamic_configs(image)
+        self._use_configs()
         use_rules(self.authorizer, image.acls)
         self.partitions.load(image)
         self.metadata.listen(self)
@@ -301,36 +313,57 @@ class Broker:
     def metadata_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Act on new metadata. When this returns, everything it says holds."""
         own = ConfigResource(ResourceType.BROKER, str(self.node_id))
-        act = self.metadata.act
         if DEFAULT_BROKERS in delta.configs.changed or own in delta.configs.changed:
-            act(self.use_dynamic_configs, image)
-        act(self.partitions.metadata_changed, image, delta)
-        act(self.replication.metadata_changed, image, delta)
-        self.coordinators.metadata_changed(image, delta, act)
-        if delta.quotas:
-            act(self.use_quotas, image)
-        if delta.acls:
-            act(use_rules, self.authorizer, delta.acls.changed)
-        if delta.topics and self.journal.is_on:
-            act(self.journal_writer.metadata_changed, image, delta)
+            self.events.configs_changed()
+        self.events.metadata_changed(image, delta)
 
-    def use_dynamic_configs(self, image: MetadataImage) -> None:
-        """Let the configs hold that were set for this broker or for all brokers while running."""
+    def _listen(self) -> None:
+        """Name the parts that follow the metadata and the configs, in the order of the calls."""
+        events = self.events
+        events.of_configs += (
+            self._use_settings,
+            self.replication.use_dynamic_configs,
+            self._use_certificates,
+            self._use_quotas,
+        )
+        events.of_metadata += (
+            self.partitions.metadata_changed,
+            self.replication.metadata_changed,
+            *(place.follow for place in self.coordinators),
+            self._quotas_changed,
+            self._rules_changed,
+            self._topics_changed,
+        )
+
+    def _use_settings(self) -> None:
         self.directories.cordoned = cordoned_directories(self.config)
         self.fetch_sessions.sessions_max = self.config.max_incremental_fetch_session_cache_slots
-        self.replication.use_dynamic_configs()
         self.listeners.limits = connection_limits(self.config, self.world.connections_max)
         self.journal.is_on = self.config.ottla_journal_enable
+
+    def _use_certificates(self) -> None:
         if self.tls is not None:
             self.tls.reload(self.configs)
-        self.use_quotas(image)
 
-    def use_quotas(self, image: MetadataImage) -> None:
-        """Let the quotas hold that the metadata sets."""
-        self.quotas.use(image.quotas)
+    def _use_quotas(self) -> None:
+        self.quotas.use(self.image.quotas)
         self.connection_rates.use(
-            self.config.max_connection_creation_rate, self.configs.listener_connection_rates, image.quotas
+            self.config.max_connection_creation_rate,
+            self.configs.listener_connection_rates,
+            self.image.quotas,
         )
+
+    def _quotas_changed(self, _image: MetadataImage, delta: MetadataDelta) -> None:
+        if delta.quotas:
+            self._use_quotas()
+
+    def _rules_changed(self, _image: MetadataImage, delta: MetadataDelta) -> None:
+        if delta.acls:
+            use_rules(self.authorizer, delta.acls.changed)
+
+    def _topics_changed(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        if delta.topics and self.journal.is_on:
+            self.journal_writer.metadata_changed(image, delta)
 
     # What the partitions tell
 

@@ -16,9 +16,9 @@ from ottla.wire.messages.offset_fetch import (
 )
 
 
-@pytest.mark.parametrize("place", ["replication.metadata_changed", "replication.low_watermarks.moved"])
+@pytest.mark.parametrize("fails_inside", [False, True], ids=["a part", "what a part calls"])
 def test_groups_are_served_though_another_part_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_inside: bool
 ) -> None:
     def fail(*_arguments: Any) -> None:
         raise TypeError("a bug")
@@ -26,11 +26,10 @@ def test_groups_are_served_though_another_part_failed(
     with in_process_node(tmp_path, {"offsets.topic.num.partitions": "1"}) as node:
         client = InProcessClient(node)
         create_topic(client, "orders")
-        *path, name = place.split(".")
-        part: Any = node.broker
-        for step in path:
-            part = getattr(part, step)
-        monkeypatch.setattr(part, name, fail)
+        if fails_inside:
+            monkeypatch.setattr(node.broker.replication.low_watermarks, "moved", fail)
+        else:
+            node.broker.events.of_metadata.insert(0, fail)
         client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=("any",)), 4)
         topics = (OffsetFetchRequestTopics(name="orders", partition_indexes=(0,)),)
         request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="any", topics=topics),))

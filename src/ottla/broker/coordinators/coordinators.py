@@ -5,12 +5,13 @@ modules are a sixth of all that a node consists of, so a start without groups an
 for them.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
+from ottla.broker.coordinators.coordinators_node import CoordinatorsNode
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.world.scheduler import Scheduler
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
     from ottla.broker.coordinators.shares import Shares
     from ottla.broker.coordinators.transactions import Transactions
-    from ottla.broker.node import Broker
 
 
 class CoordinatorPlace:
     """Where a coordinator is, or will be."""
 
-    def __init__(self, topic: str, key_type: int, name: str, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(
+        self, topic: str, key_type: int, name: str, broker: CoordinatorsNode, scheduler: Scheduler
+    ) -> None:
         """`key_type` is how FindCoordinator names it. `name` is its class, in the module of that name."""
         self.topic = topic
         self.key_type = key_type
@@ -64,7 +66,7 @@ class CoordinatorPlace:
 class Coordinators:
     """All coordinators, so that most of the node need not name them one by one."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: CoordinatorsNode, scheduler: Scheduler) -> None:
         self._groups = CoordinatorPlace("__consumer_offsets", 0, "Groups", broker, scheduler)
         self._transactions = CoordinatorPlace("__transaction_state", 1, "Transactions", broker, scheduler)
         self._shares = CoordinatorPlace("__share_group_state", 2, "Shares", broker, scheduler)
@@ -98,11 +100,6 @@ class Coordinators:
         for place in self:
             if place.topic in topics:
                 place.import_module()
-
-    def metadata_changed(self, image: MetadataImage, delta: MetadataDelta, act: Callable[..., None]) -> None:
-        """Follow who leads which partition. `act` takes a step, and goes on if it fails."""
-        for place in self:
-            act(place.follow, image, delta)
 
     def write_out(self, topic: str, partition: int) -> None:
         """Have a coordinator write what it holds back: somebody else is about to append to its partition."""

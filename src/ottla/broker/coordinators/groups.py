@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from ottla.broker.coordinators.coordinators_node import CoordinatorsNode
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.internal_topics import InternalTopics
 from ottla.broker.coordinators.known_topics import KnownTopics
@@ -31,8 +32,7 @@ from ottla.world.scheduler import Scheduler
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from ottla.broker.node import Broker
-    from ottla.broker.share.persister import SharePersister
+    from ottla.coordination.group.share.persister import StatePersister
 
 TOPIC: Final = GROUP_RECORDS.topic
 _MINUTE_MS: Final = 60_000
@@ -47,7 +47,7 @@ class Groups(HostedCoordinator[GroupCoordinator]):
 
     records = GROUP_RECORDS
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: CoordinatorsNode, scheduler: Scheduler) -> None:
         self.topics: Topics = KnownTopics(broker.metadata)
         self._intervals: dict[str, ConsumerIntervals] = {}
         self._share_intervals: dict[str, ShareIntervals] = {}
@@ -68,8 +68,6 @@ class Groups(HostedCoordinator[GroupCoordinator]):
             self._intervals.clear()
             self._streams_intervals.clear()
             self._share_intervals.clear()
-            if "sharing" in self._broker.__dict__:
-                self._broker.sharing.configs_changed()
         super().metadata_changed(image, delta)
         if not delta.topics:
             return
@@ -78,12 +76,6 @@ class Groups(HostedCoordinator[GroupCoordinator]):
         deleted = [(topic.name, topic.id) for topic in delta.topics.deleted.values() if topic.name != TOPIC]
         if deleted:
             self.coordinator.topics_deleted(deleted)
-
-    def stop(self) -> None:
-        """Tell those who wait that this node serves no more."""
-        super().stop()
-        if "share_persister" in self._broker.__dict__:
-            self._broker.share_persister.close()
 
     def metrics(self) -> "Iterable[Metric]":
         """Return the metrics of groups."""
@@ -123,7 +115,7 @@ class Groups(HostedCoordinator[GroupCoordinator]):
     # What the coordinator asks for
 
     @property
-    def share_state(self) -> "SharePersister":
+    def share_state(self) -> "StatePersister":
         """The share coordinators of the cluster."""
         return self._broker.share_persister
 

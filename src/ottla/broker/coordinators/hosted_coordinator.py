@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
+from ottla.broker.coordinators.coordinators_node import CoordinatorsNode
 from ottla.broker.coordinators.loop_timer import LoopTimer
 from ottla.broker.coordinators.shard_hosting import ShardHosting
 from ottla.broker.coordinators.shard_log import PartitionShardLog
@@ -22,8 +23,6 @@ from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
-
-    from ottla.broker.node import Broker
 
 
 class Coordinator(Protocol):
@@ -44,7 +43,7 @@ class HostedCoordinator(ABC, Generic[C]):
     records: ClassVar[CoordinatorRecords]
     """The records of its internal topic."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: CoordinatorsNode, scheduler: Scheduler) -> None:
         self._broker = broker
         self.clock = broker.clock
         self._turn_end = TurnEnd(scheduler)

@@ -7,8 +7,9 @@ by then. What a repetition writes twice does no harm: the second ends nothing.
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from ottla.broker.coordinators.coordinators_node import CoordinatorsNode
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.coordinators.remote_markers import Codes, Marker, RemoteMarkers
 from ottla.broker.logs.partition import Partition
@@ -22,9 +23,6 @@ from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.errors import AppendError, LeadershipLost, LogDirectoryOffline
 from ottla.wire.error_code import ErrorCode
 from ottla.world.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
 
 RETRY_MS: Final = 100
 
@@ -43,7 +41,7 @@ class WrittenMarker(NamedTuple):
 
 
 def append_marker(
-    broker: "Broker", topic_partition: TopicPartition, marker: Marker
+    broker: CoordinatorsNode, topic_partition: TopicPartition, marker: Marker
 ) -> WrittenMarker | ErrorCode:
     """Append a marker to a partition that this node leads, or say why not."""
     partition = broker.partitions.find(topic_partition.topic, topic_partition.partition)
@@ -119,7 +117,7 @@ def when_markers_committed(
 class MarkerWriter:
     """Writes the markers of this node's transaction coordinator."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: CoordinatorsNode, scheduler: Scheduler) -> None:
         self._broker = broker
         self._scheduler = scheduler
         self._remote = RemoteMarkers(

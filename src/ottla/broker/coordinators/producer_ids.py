@@ -5,21 +5,18 @@ given twice, whatever happens.
 """
 
 from collections import deque
-from typing import TYPE_CHECKING
 
+from ottla.broker.basic_node import BasicNode
 from ottla.broker.deferred import Deferred
 from ottla.quorum.controller.producer_ids import OWN_RANGE_START
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
-
 
 class ProducerIds:
     """The ids of the current block, and the requests that wait for the next one."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: BasicNode) -> None:
         self._broker = broker
         self._ids = iter(range(0))
         self._waiting: deque[Deferred[int | ErrorCode]] = deque()

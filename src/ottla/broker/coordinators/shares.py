@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ottla.broker.coordinators.coordinators_node import CoordinatorsNode
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.known_topics import KnownTopics
 from ottla.coordination.group.environment import Topics
@@ -20,15 +21,13 @@ from ottla.world.scheduler import Scheduler
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from ottla.broker.node import Broker
-
 
 class Shares(HostedCoordinator[ShareCoordinator]):
     """The share coordinator of a node. Implements `ShareHost`."""
 
     records = SHARE_STATE_RECORDS
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: CoordinatorsNode, scheduler: Scheduler) -> None:
         self.topics: Topics = KnownTopics(broker.metadata)
         super().__init__(broker, scheduler)
 

@@ -22,14 +22,12 @@ still answer.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ottla.broker.coordinators.coordinators_node import CoordinatorsNode
 from ottla.broker.deferred import Deferred
 from ottla.broker.logs.partition import Partition
 from ottla.world.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
 
 FETCHES: Final = 2
 LOOK_MS: Final = 50
@@ -40,7 +38,7 @@ WAIT_MS_MAX: Final = 2_000
 class Standing:
     """Finds out whether this node still leads."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: CoordinatorsNode, scheduler: Scheduler) -> None:
         self._broker = broker
         self._scheduler = scheduler
 

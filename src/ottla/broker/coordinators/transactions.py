@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ottla.broker.coordinators.coordinators_node import CoordinatorsNode
 from ottla.broker.coordinators.hosted_coordinator import HostedCoordinator
 from ottla.broker.coordinators.markers import MarkerWriter
 from ottla.broker.coordinators.remote_checks import RemoteChecks
@@ -24,15 +25,13 @@ from ottla.world.scheduler import Scheduler
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from ottla.broker.node import Broker
-
 
 class Transactions(HostedCoordinator[TransactionCoordinator]):
     """The transaction coordinator of a node. Implements `TransactionHost`."""
 
     records = TRANSACTION_RECORDS
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: CoordinatorsNode, scheduler: Scheduler) -> None:
         self._marker_writer = MarkerWriter(broker, scheduler)
         self.remote_checks = RemoteChecks(
             lambda broker_id: broker.replication.peer(broker_id, f"broker-{broker.node_id}-txn-checker"),

@@ -15,6 +15,7 @@ It costs nothing while nothing happens, and with many partitions it looks at the
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.journal.journal import client_subject, is_follower
+from ottla.broker.journal.journal_node import JournalNode
 from ottla.broker.logs.journal_room import TOPIC
 from ottla.runtime.slices import Slices
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from ottla.broker.fetch.fetch_session import PartitionKey
     from ottla.broker.logs.partition import Partition
-    from ottla.broker.node import Broker
     from ottla.broker.serving.context import RequestContext
     from ottla.wire.messages.fetch import FetchPartition
 
@@ -38,7 +38,7 @@ _EMPTY: Final = (0, 0)
 class Sampler:
     """Looks at a broker and notes what has changed."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: JournalNode) -> None:
         self._broker = broker
         self._slices = Slices(broker.world.scheduler, broker.clock)
         # Log end and high watermark of each partition at the last look.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.cluster.auto_topics import creatable_topic
 from ottla.broker.journal.journal import Event, partition_subject
+from ottla.broker.journal.journal_node import JournalNode
 from ottla.broker.journal.sampling import Sampler
 from ottla.broker.logs.journal_room import TOPIC, has_room
 from ottla.metadata.delta import MetadataDelta
@@ -39,7 +40,6 @@ from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitio
 
 if TYPE_CHECKING:
     from ottla.broker.logs.partition import Partition
-    from ottla.broker.node import Broker
 
 _logger: Final = logging.getLogger("ottla.journal")
 
@@ -56,7 +56,7 @@ _UPKEEP_SECONDS: Final = 10
 class JournalWriter:
     """Writes the journal of a broker."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: JournalNode) -> None:
         self._broker = broker
         self._sampler = Sampler(broker)
         self._is_creating = False

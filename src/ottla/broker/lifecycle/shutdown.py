@@ -79,6 +79,7 @@ class NodeStop:
         self._node.broker.replication.stop()
         # Mostly they have nothing left by now. But the controller may not have answered.
         self._node.broker.coordinators.stop()
+        self._node.broker.events.stop()
         self._node.broker.openings.close()
         self._send_answers(self._parts.world.clock.monotonic_ms() + ANSWERS_MS_MAX)
 

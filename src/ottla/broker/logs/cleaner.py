@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.logs.logs_node import LogsNode
 from ottla.model.ids import TopicPartition
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
@@ -22,7 +23,6 @@ from ottla.world.scheduler import Scheduler, Timer
 if TYPE_CHECKING:
     # Imported where they are needed: the first look comes some time after the start.
     from ottla.broker.logs.cleaning_round import CleaningRound, Means
-    from ottla.broker.node import Broker
     from ottla.storage.compaction.candidates import Candidate
     from ottla.storage.compaction.cleaning import Cleaned
 
@@ -38,7 +38,7 @@ _SECOND_US: Final = 1_000_000
 class Cleaner:
     """Cleans compacted logs while the node serves."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: LogsNode, scheduler: Scheduler) -> None:
         self.broker = broker
         self._scheduler = scheduler
         self._timer: Timer | None = None

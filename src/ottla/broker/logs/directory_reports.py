@@ -7,8 +7,9 @@ not thousands.
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ottla.broker.logs.logs_node import LogsNode
 from ottla.broker.logs.partition import Partition
 from ottla.metadata.directory_ids import LOST
 from ottla.metadata.image import MetadataImage
@@ -25,9 +26,6 @@ from ottla.wire.messages.assign_replicas_to_dirs import (
 from ottla.wire.metadata_records.partitions import PartitionRecord
 from ottla.world.scheduler import Scheduler
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
-
 REPLICAS_MAX: Final = 2000
 """How many replicas one report names: each makes a record, and a batch of records has a bound."""
 
@@ -41,7 +39,7 @@ NOT_REGISTERED: Final = -1
 class DirectoryReports:
     """The replicas that are to be reported."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: LogsNode, scheduler: Scheduler) -> None:
         self._broker = broker
         self._scheduler = scheduler
         self._due: dict[Partition, None] = {}

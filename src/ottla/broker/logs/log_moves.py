@@ -14,9 +14,10 @@ afterwards, from where the future log ends.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ottla.broker.logs.divergence import find_common_end
+from ottla.broker.logs.logs_node import LogsNode
 from ottla.broker.logs.partition import Partition
 from ottla.model.ids import Offset
 from ottla.storage.errors import DamagedRecords, LogDirectoryOffline, StorageError
@@ -26,9 +27,6 @@ from ottla.storage.names import DirectoryState
 from ottla.storage.read import ReadLimit, ReadResult
 from ottla.storage.syncing import committed
 from ottla.world.scheduler import Scheduler, Timer
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
 
 CHUNK_BYTES: Final = 1 << 20
 PAUSE_MS: Final = 5
@@ -53,7 +51,7 @@ class Move:
 class LogMoves:
     """The moves under way."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: LogsNode, scheduler: Scheduler) -> None:
         self._broker = broker
         self._scheduler = scheduler
         self._moves: dict[Partition, Move] = {}

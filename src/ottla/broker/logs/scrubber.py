@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.logs.logs_node import LogsNode
 from ottla.broker.logs.partition import Partition
 from ottla.model.ids import Offset
 from ottla.storage.damages.damage import Damage
@@ -23,8 +24,6 @@ from ottla.world.scheduler import Scheduler, Timer
 from ottla.world.workers import LongWork, Pause, Steps
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Broker
-
     # Imported where it is needed: the first round comes some time after the start.
     from ottla.storage.damages.checking import CheckedSegment, CheckTask
 
@@ -51,7 +50,7 @@ class _Result(NamedTuple):
 class Scrubber:
     """Reads logs, one after the other."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler, found: Found) -> None:
+    def __init__(self, broker: LogsNode, scheduler: Scheduler, found: Found) -> None:
         self._broker = broker
         self._scheduler = scheduler
         self._found = found

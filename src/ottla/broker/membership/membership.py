@@ -14,10 +14,13 @@ wants out, has lost a log directory, or is to take no new logs into one.
 import logging
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from ottla.broker.basic_node import BasicNode
 from ottla.broker.deferred import Deferred
 from ottla.broker.login.bound_listeners import BoundListener
+from ottla.broker.logs.directory_reports import DirectoryReports
+from ottla.broker.logs.partitions import Partitions
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import SUPPORTED
 from ottla.metadata.image import MetadataImage
@@ -26,14 +29,12 @@ from ottla.model.uuid import Uuid
 from ottla.quorum.controller.brokers.sessions import STANDS_MS
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
+from ottla.storage.log_dirs.directories import LogDirectories
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import broker_registration
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ottla.world.scheduler import Scheduler, Timer
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
 
 BACK_OFF_MS_MIN: Final = 50
 LEAVING_MS_MIN: Final = 20
@@ -84,10 +85,25 @@ class State(Enum):
     OVER = auto()
 
 
+class MemberNode(BasicNode, Protocol):
+    """A broker, as far as its session with the controller knows it."""
+
+    broker_epoch: int
+
+    @property
+    def cluster_id(self) -> str: ...
+    @property
+    def partitions(self) -> Partitions: ...
+    @property
+    def directories(self) -> LogDirectories: ...
+    @property
+    def directory_reports(self) -> DirectoryReports: ...
+
+
 class Membership:
     """The session of a broker with the active controller, whichever that is."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler, incarnation_id: Uuid) -> None:
+    def __init__(self, broker: MemberNode, scheduler: Scheduler, incarnation_id: Uuid) -> None:
         self._broker = broker
         self._scheduler = scheduler
         self._incarnation_id = incarnation_id
@@ -336,7 +352,7 @@ class Membership:
         return min(BACK_OFF_MS_MIN << (self._failures - 1), self._heartbeat_ms)
 
 
-def heartbeat(broker: "Broker", wants_shut_down: bool = False) -> BrokerHeartbeatRequest:
+def heartbeat(broker: MemberNode, wants_shut_down: bool = False) -> BrokerHeartbeatRequest:
     """Return what the broker reports about itself."""
     return BrokerHeartbeatRequest(
         broker_id=broker.node_id,
@@ -358,7 +374,7 @@ def heartbeat(broker: "Broker", wants_shut_down: bool = False) -> BrokerHeartbea
 
 
 def _registration(
-    broker: "Broker", incarnation_id: Uuid, listeners: Sequence[BoundListener], last_epoch: int
+    broker: MemberNode, incarnation_id: Uuid, listeners: Sequence[BoundListener], last_epoch: int
 ) -> BrokerRegistrationRequest:
     directory_ids = [directory.meta.directory_id for directory in broker.directories.online]
     return BrokerRegistrationRequest(
@@ -386,7 +402,7 @@ def _registration(
     )
 
 
-def _find_last_epoch(broker: "Broker") -> int:
+def _find_last_epoch(broker: MemberNode) -> int:
     """Return the epoch of the run before if all directories agree on one, and nothing that counts is lost.
 
     The controller lets such a broker keep its place among the eligible leaders (KIP-966). It takes any other
@@ -413,7 +429,7 @@ def _find_last_epoch(broker: "Broker") -> int:
     return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH
 
 
-def _has_all_in_sync(broker: "Broker") -> bool:
+def _has_all_in_sync(broker: MemberNode) -> bool:
     """Say whether there is a log of each partition that this broker may be elected to lead."""
     for topic in broker.image.topics:
         for number, record in topic.partitions.items():

@@ -5,9 +5,11 @@ runs in a thread of its own and reads numbers while the event loop changes them:
 be a moment apart.
 """
 
+import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
 from prometheus_client.core import (
@@ -17,14 +19,14 @@ from prometheus_client.core import (
     Metric,
 )
 
+from ottla.broker.controller.controller_server import ControllerServer
 from ottla.broker.logs.partition import Partition
 from ottla.broker.metrics.controller_metrics import ControllerMetrics
 from ottla.broker.metrics.replication_metrics import replication_metrics
+from ottla.broker.node import Broker
+from ottla.broker.serving.routes import Route
 
-if TYPE_CHECKING:
-    from ottla.broker.controller.controller_server import ControllerServer
-    from ottla.broker.node import Broker
-    from ottla.broker.serving.routes import Route
+_logger: Final = logging.getLogger("ottla.metrics")
 
 HOST: Final = "127.0.0.1"
 """Metrics contain the names of topics and need no login, so they are served on this machine only."""
@@ -35,45 +37,64 @@ PARTITION_SERIES_MAX: Final = 2000
 _ONLY_OF_FEW: Final = f"Not served by a node with more than {PARTITION_SERIES_MAX} partitions."
 
 
+def _collect(parts: Iterable[Callable[[], Iterable[Metric]]]) -> Iterator[Metric]:
+    """Give the metrics of all parts. If one fails, that is a bug of ours: it is logged, and the others are given."""
+    for part in parts:
+        try:
+            metrics = list(part())
+        except Exception:
+            _logger.exception("some metrics could not be collected")
+            continue
+        yield from metrics
+
+
 class ControllerServerMetrics:
     """Collects the numbers of a node that is a controller and no broker."""
 
-    def __init__(self, server: "ControllerServer") -> None:
+    def __init__(self, server: ControllerServer) -> None:
         self._server = server
         self._cluster = ControllerMetrics()
 
     def collect(self) -> Iterator[Metric]:
         """Give all metrics."""
-        yield from _requests(self._server)
-        yield from _connections(self._server)
-        yield from self._cluster.collect(self._server.image, self._server.quorum.is_active)
+        server = self._server
+        return _collect(
+            (
+                partial(_requests, server),
+                partial(_connections, server),
+                partial(self._cluster.collect, server.image, server.quorum.is_active),
+            )
+        )
 
 
 class BrokerMetrics:
     """Collects the numbers of a broker when they are asked for."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._cluster = ControllerMetrics()
 
     def collect(self) -> Iterator[Metric]:
         """Give all metrics."""
-        yield from _requests(self._broker)
-        yield from _connections(self._broker)
-        yield from self._metadata()
-        yield from self._topics()
-        yield from self._offsets()
-        yield from self._syncs()
-        yield from replication_metrics(self._broker)
-        yield from self._cluster.collect(self._broker.image, self._broker.quorum.is_active)
-        yield from self._broker.groups.metrics()
-        yield from self._broker.transactions.metrics()
-        yield from self._broker.shares.metrics()
-        yield from self._waiting()
-        if self._broker.config.ottla_telemetry_enable:
+        return _collect(self._parts())
+
+    def _parts(self) -> Iterator[Callable[[], Iterable[Metric]]]:
+        broker = self._broker
+        yield partial(_requests, broker)
+        yield partial(_connections, broker)
+        yield self._metadata
+        yield self._topics
+        yield self._offsets
+        yield self._syncs
+        yield partial(replication_metrics, broker)
+        yield partial(self._cluster.collect, broker.image, broker.quorum.is_active)
+        for place in broker.coordinators:
+            yield place.hosted.metrics
+        yield self._waiting
+        if broker.config.ottla_telemetry_enable:
             from ottla.broker.telemetry.client_metrics import client_metrics
 
-            yield from client_metrics(self._broker.telemetry)
+            yield partial(client_metrics, broker.telemetry)
 
     def _metadata(self) -> Iterator[Metric]:
         yield CounterMetricFamily(
@@ -172,7 +193,7 @@ class BrokerMetrics:
         )
 
 
-def _latencies(routes: "list[Route]") -> Metric:
+def _latencies(routes: list[Route]) -> Metric:
     latencies = HistogramMetricFamily(
         "ottla_request_seconds", "Time from the arrival of a request to its response.", labels=("api",)
     )
@@ -187,7 +208,7 @@ def _latencies(routes: "list[Route]") -> Metric:
     return latencies
 
 
-def _errors(routes: "list[Route]") -> Metric:
+def _errors(routes: list[Route]) -> Metric:
     by_api: Counter[tuple[str, str]] = Counter()
     for route in routes:
         for error, count in list(route.errors.items()):
@@ -212,7 +233,7 @@ def _cumulated(buckets: Sequence[int]) -> list[tuple[str, float]]:
     return [*cumulated, ("+Inf", count)]
 
 
-def _requests(node: "Broker | ControllerServer") -> Iterator[Metric]:
+def _requests(node: Broker | ControllerServer) -> Iterator[Metric]:
     routes = list(node.routes)
     labels = ("api", "version")
     requests = CounterMetricFamily("ottla_requests", "Requests received.", labels=labels)
@@ -230,7 +251,7 @@ def _requests(node: "Broker | ControllerServer") -> Iterator[Metric]:
     yield _latencies(routes)
 
 
-def _connections(node: "Broker | ControllerServer") -> Iterator[Metric]:
+def _connections(node: Broker | ControllerServer) -> Iterator[Metric]:
     listeners = node.listeners
     yield GaugeMetricFamily("ottla_connections", "Open connections.", len(listeners.connections))
     yield CounterMetricFamily("ottla_connections_accepted", "Connections accepted.", listeners.accepted)
@@ -247,7 +268,7 @@ def _connections(node: "Broker | ControllerServer") -> Iterator[Metric]:
     yield events
 
 
-def serve_metrics(broker: "Broker", port: int) -> int:
+def serve_metrics(broker: Broker, port: int) -> int:
     """Serve the metrics on a loopback port, 0 for a free one. Returns the port."""
     for place in broker.coordinators:
         # Made here, on the loop: another thread looks at them.
@@ -255,7 +276,7 @@ def serve_metrics(broker: "Broker", port: int) -> int:
     return _serve(BrokerMetrics(broker), port)
 
 
-def serve_controller_metrics(server: "ControllerServer", port: int) -> int:
+def serve_controller_metrics(server: ControllerServer, port: int) -> int:
     """Serve those of a node that is a controller and no broker. Returns the port."""
     return _serve(ControllerServerMetrics(server), port)
 

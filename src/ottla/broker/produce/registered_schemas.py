@@ -8,9 +8,12 @@ nothing.
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
+from ottla.broker.basic_node import BasicNode
+from ottla.broker.logs.partitions import Partitions
 from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
+from ottla.broker.replication.replication import Replication
 from ottla.model.ids import Offset
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.records.batch import iter_batches
@@ -21,9 +24,6 @@ from ottla.schemas.stored.state import State
 from ottla.storage.errors import StorageError
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
 
 _logger: Final = logging.getLogger("ottla.broker")
 
@@ -42,10 +42,19 @@ class RegistryUnread(Exception):
     """The topic of the registry cannot be read now."""
 
 
+class SchemasNode(BasicNode, Protocol):
+    """A broker, as far as its checks of schemas know it."""
+
+    @property
+    def partitions(self) -> Partitions: ...
+    @property
+    def replication(self) -> Replication: ...
+
+
 class RegisteredSchemas:
     """Follows the topic of the registry."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: SchemasNode) -> None:
         self.state = State()
         self._broker = broker
         self._topic_id = ZERO_UUID

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.broker.logs.directory_reports import find_record, is_lost
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
+from ottla.broker.replication.replicas_node import ReplicasNode
 from ottla.metadata.directory_ids import LOST
 from ottla.model.ids import Offset
 from ottla.storage.damages.gaps import note_healed
@@ -47,7 +48,6 @@ from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from ottla.broker.logs.healing_round import HealingRound
-    from ottla.broker.node import Broker
     from ottla.storage.damages.splicing import Received
 
 RETRY_MS_MIN: Final = 50
@@ -70,7 +70,7 @@ _logger: Final = logging.getLogger("ottla.replication")
 class Healing:
     """Has the damaged replicas of this node healed."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: ReplicasNode, scheduler: Scheduler) -> None:
         self._broker = broker
         self._scheduler = scheduler
         self._patients: dict[Partition, _Patient] = {}
@@ -134,7 +134,7 @@ class _Patient:
     """One damaged replica, until it is healed or cannot be."""
 
     def __init__(
-        self, broker: "Broker", scheduler: Scheduler, partition: Partition, healing: Healing
+        self, broker: ReplicasNode, scheduler: Scheduler, partition: Partition, healing: Healing
     ) -> None:
         self._broker = broker
         self._scheduler = scheduler

@@ -18,6 +18,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.in_sync_changes import InSyncChanges
 from ottla.broker.replication.low_watermarks import LowWatermarks
 from ottla.broker.replication.replica_selector import select_by_rack
+from ottla.broker.replication.replicas_node import ReplicasNode
 from ottla.broker.replication.selector_names import RACK_AWARE
 from ottla.metadata.configs.node import NodeConfig
 from ottla.metadata.configs.values import LONG_MAX
@@ -34,8 +35,6 @@ from ottla.world.network import Address
 from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Broker
-
     # Imported where they are needed: a node that is alone copies nothing.
     from ottla.broker.replication.broker_peer import BrokerPeer
     from ottla.broker.replication.fetcher import Fetcher
@@ -54,7 +53,7 @@ class _Following(NamedTuple):
 class Replication:
     """What leaders and fetchers of this node need of it. Implements `ReplicatingNode` and `FetchingNode`."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: ReplicasNode, scheduler: Scheduler) -> None:
         self._broker = broker
         self.node_id = broker.node_id
         self.clock = broker.clock

@@ -27,6 +27,7 @@ from ottla.broker.share.letters import (
     iter_letters,
     note_letters,
 )
+from ottla.broker.share.share_node import ShareNode
 from ottla.coordination.share.state import ShareKey
 from ottla.metadata.configs.group import GroupConfig
 from ottla.model.ids import Offset
@@ -53,7 +54,6 @@ from ottla.wire.messages.produce import (
 from ottla.world.scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Broker
     from ottla.broker.share.persister import SharePersister
 
 _logger: Final = logging.getLogger("ottla.share")
@@ -96,7 +96,7 @@ class _Job(NamedTuple):
 class DeadLetters:
     """Writes letters for the share partitions of a node."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler, persister: "SharePersister") -> None:
+    def __init__(self, broker: ShareNode, scheduler: Scheduler, persister: "SharePersister") -> None:
         self._broker = broker
         self._scheduler = scheduler
         self._persister = persister

@@ -7,10 +7,11 @@ loads, the request is repeated for some time, then it is answered with the error
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.broker.cluster.auto_topics import creatable_topic
 from ottla.broker.replication.broker_peer import Answered, BrokerPeer, Unanswered
+from ottla.broker.share.share_node import ShareNode
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.share.persister import (
     Errors,
@@ -31,9 +32,6 @@ from ottla.wire.messages import read_share_group_state_summary as read_summary
 from ottla.wire.messages import write_share_group_state as write_state
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.world.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
 
 Done: TypeAlias = Callable[[Outcome], None]
 
@@ -66,7 +64,7 @@ class _Ask(NamedTuple):
 class SharePersister:
     """The share coordinators of the cluster. Implements the group coordinator's `StatePersister`."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: ShareNode, scheduler: Scheduler) -> None:
         self._broker = broker
         self._scheduler = scheduler
         self._peers: dict[int, BrokerPeer] = {}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ottla.broker.logs.partition import Partition
 from ottla.broker.share.acquiring import Limits
@@ -10,15 +10,15 @@ from ottla.broker.share.dead_letters import DeadLetters, Done
 from ottla.broker.share.letters import DeadRun
 from ottla.broker.share.persister import SharePersister
 from ottla.broker.share.sessions import ShareSession, ShareSessions
+from ottla.broker.share.share_node import ShareNode
 from ottla.broker.share.share_partition import SharePartition, Status
 from ottla.coordination.share.state import ShareKey
 from ottla.metadata.configs.group import GroupConfig
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import MetadataImage
 from ottla.storage.read import ReadLimit
 from ottla.wire.error_code import ErrorCode
 from ottla.world.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
 
 _CONFIGS_MAX: Final = 10_000
 _DURATION: Final = re.compile(
@@ -31,7 +31,7 @@ _DURATION: Final = re.compile(
 class Sharing:
     """The share partitions of a node. Implements `Surroundings`."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler, persister: SharePersister) -> None:
+    def __init__(self, broker: ShareNode, scheduler: Scheduler, persister: SharePersister) -> None:
         self._broker = broker
         self.clock = broker.clock
         self.scheduler = scheduler
@@ -125,9 +125,10 @@ class Sharing:
         if found is not None and found.is_current:
             found.release(member_id)
 
-    def configs_changed(self) -> None:
-        """Read the configs of groups again when they are next needed."""
-        self._limits.clear()
+    def metadata_changed(self, _image: MetadataImage, delta: MetadataDelta) -> None:
+        """Read the configs of groups again when they are next needed, if configs have changed."""
+        if delta.configs:
+            self._limits.clear()
 
     # What share partitions ask for
 

@@ -30,7 +30,7 @@ def make_world() -> tuple[ProducerIds, Controller]:
     controller = Controller()
     image = SimpleNamespace(next_producer_id=3000)
     broker = SimpleNamespace(node_id=0, broker_epoch=0, controller=controller, image=image)
-    return ProducerIds(broker), controller  # type: ignore[arg-type]
+    return ProducerIds(broker), controller
 
 
 def values(answers: list[Deferred[int | ErrorCode]]) -> list[int | ErrorCode]:
