@@ -110,12 +110,13 @@ class NodeDisk:
 class SmallDisk:
     """A disk in memory, small enough to be filled."""
 
-    def __init__(self, mount_point: Path) -> None:
+    def __init__(self, mount_point: Path, mib: int = DISK_MIB) -> None:
         self._mount_point = mount_point
+        self._mib = mib
 
     def __enter__(self) -> Self:
         self._mount_point.mkdir(parents=True, exist_ok=True)
-        _run("mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "none", str(self._mount_point))
+        _run("mount", "-t", "tmpfs", "-o", f"size={self._mib}m", "none", str(self._mount_point))
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -58,6 +58,7 @@ def roll(log: "Log", base_offset: Offset, now_ms: int) -> Segment:
     log.take_producer_snapshot(base_offset)
     segment = create_segment(log, base_offset, now_ms)
     log.segments.append(segment)
+    log.volume.look_at_room()
     return segment
 
 

@@ -3,6 +3,10 @@
 The first error of a disk is the last thing done with its directory: it is marked offline, and every later
 use is refused. A disk that failed once may fail halfway through the next write too, and after a failed sync
 the kernel may have dropped what was to be written, so trying again would claim durability that is not there.
+
+A disk without space is the one error that can be seen coming. While less than the reserve is free, records of
+producers are refused, and while less than half of it is, followers copy nothing either. What is left is for
+deleting topics, for lower retention, for commits and for metadata: all of them have to write something.
 """
 
 from collections.abc import Callable
@@ -17,6 +21,11 @@ from ottla.storage.syncing.syncs import Syncs, SyncsAtOnce
 from ottla.world.disk import Disk, DiskError
 
 INDEX_CACHE_BYTES: Final = 64 << 20
+_RESERVE_SHARE: Final = 10
+"""Of a small disk, this part is the reserve at most."""
+_LEAVES_SHARE: Final = 8
+"""How much more than the reserve has to be free before producers may write again, so that they are not let in
+and refused in turns."""
 
 
 def _no_jitter(_bound_ms: int) -> int:
@@ -37,9 +46,12 @@ class Volume:
         "epoch_note",
         "error",
         "index_cache",
+        "is_nearly_full",
+        "is_short",
         "path",
         "pick_jitter_ms",
         "renames",
+        "reserve_bytes",
         "synced",
         "syncs",
         "tell",
@@ -70,6 +82,24 @@ class Volume:
         # Set when the logs of the directory are loaded.
         self.synced: SyncedOffsets | None = None
         self.epoch_note: EpochNote | None = None
+        # What is left for everything but records of producers; 0 is none.
+        self.reserve_bytes = 0
+        # Whether less than the reserve is free, or less than half of it.
+        self.is_short = False
+        self.is_nearly_full = False
+
+    def look_at_room(self) -> None:
+        """See whether less than the reserve is free. A disk that does not tell it has what it had."""
+        if self.error is not None or not self.reserve_bytes:
+            self.is_short = self.is_nearly_full = False
+            return
+        try:
+            total_bytes, usable_bytes = self.disk.usage(self.path)
+        except DiskError:
+            return
+        reserve = min(self.reserve_bytes, total_bytes // _RESERVE_SHARE)
+        self.is_short = usable_bytes < (reserve + reserve // _LEAVES_SHARE if self.is_short else reserve)
+        self.is_nearly_full = usable_bytes < reserve // 2
 
     def save_synced(self) -> None:
         """Write down how far logs were synced, after syncs and before anybody learns of them."""

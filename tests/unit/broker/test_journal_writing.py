@@ -73,7 +73,7 @@ class World:
         )
         if leads is not None:
             disk = SimpleNamespace(usage=lambda _path: self.usage)
-            volume = SimpleNamespace(error=None, disk=disk, path="/data")
+            volume = SimpleNamespace(error=None, is_short=False, disk=disk, path="/data")
             log = SimpleNamespace(volume=volume)
             self.here = {leads: SimpleNamespace(is_leader=True, append=self._append, log=log)}
 

@@ -5,7 +5,8 @@
     recovery points, cleaners every `log.flush.offset.checkpoint.interval.ms`
     log starts                every `log.flush.start.offset.checkpoint.interval.ms`
     producers' expiration     every `producer.id.expiration.check.interval.ms`
-    syncs that `flush.ms` asks for, timeouts, failed directories, the journal: every second
+    syncs that `flush.ms` asks for, timeouts, failed or full directories, the journal: every second
+    retention, where a directory is nearly full: every ten seconds
     expired delegation tokens every `delegation.token.expiry.check.interval.ms`, if tokens are used
     files with certificates   every ten seconds, if listeners are encrypted
     what was recovered        once, right after a start that no clean stop preceded
@@ -42,6 +43,8 @@ _logger: Final = logging.getLogger("ottla.housekeeping")
 
 _SECOND_MS: Final = 1000
 _CERTIFICATES_MS: Final = 10_000
+_RETENTION_SECONDS: Final = 10
+"""How often old segments are looked for while a directory is nearly full: somebody waits for the room."""
 
 _NEEDED_LATER: Final = (
     "ottla.broker.lanes.commit_lane",
@@ -68,12 +71,15 @@ class Housekeeping:
         self._unsynced_since_ms: dict[Partition, int] = {}
         self._failed: set[str] = set()
         self._cordoned: frozenset[str] = frozenset()
+        self._short: set[str] = set()
+        self._retention_in = 0
         self.cleaner = Cleaner(broker, scheduler)
 
     def start(self) -> None:
         """Begin. The first round of what goes through the logs comes after a while, as in Kafka."""
         config = self._broker.config
         self._cordoned = self._broker.directories.cordoned
+        self._look_at_room()
         delay_ms = config.log_initial_task_delay_ms
         self._every(lambda: _SECOND_MS, "second", self._each_second, _SECOND_MS)
         self._every(
@@ -142,8 +148,34 @@ class Housekeeping:
         for directory in self._broker.directories.directories:
             directory.check_is_there()
         self._look_at_directories()
+        self._look_at_room()
         if self._broker.journal.is_on:
             self._broker.journal_writer.each_second()
+
+    def _look_at_room(self) -> None:
+        """See which directories are nearly full: they take no records of producers."""
+        reserve_bytes = self._broker.config.ottla_disk_reserve_bytes
+        online = self._broker.directories.online
+        for directory in online:
+            volume = directory.volume
+            volume.reserve_bytes = reserve_bytes
+            volume.look_at_room()
+            if volume.is_short is (directory.path in self._short):
+                continue
+            if volume.is_short:
+                self._short.add(directory.path)
+                _logger.error(
+                    "%s is nearly full: records of producers are refused; delete topics or lower their "
+                    "retention, and add space",
+                    directory.path,
+                )
+            else:
+                self._short.discard(directory.path)
+                _logger.warning("%s has room again: records of producers are taken", directory.path)
+        self._retention_in -= 1
+        if self._retention_in <= 0 and any(directory.volume.is_short for directory in online):
+            self._retention_in = _RETENTION_SECONDS
+            self._delete_old()
 
     def _remove_expired_tokens(self) -> None:
         """Remove delegation tokens whose time is over, if the controller is here."""

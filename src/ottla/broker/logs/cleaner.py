@@ -35,6 +35,18 @@ SWITCH_SECONDS: Final = 0.0005
 _SECOND_US: Final = 1_000_000
 
 
+def has_room_to_clean(log: Log) -> bool:
+    """Say whether a copy of the largest segment fits: it is written before the old ones go."""
+    volume = log.volume
+    if not volume.is_short:
+        return True
+    try:
+        usable_bytes = volume.disk.usage(volume.path).usable_bytes
+    except DiskError:
+        return False
+    return usable_bytes > 2 * max(segment.size for segment in log.segments)
+
+
 class Cleaner:
     """Cleans compacted logs while the node serves."""
 
@@ -114,6 +126,8 @@ class Cleaner:
                 if key in moving:
                     continue
                 is_free = log not in self._running and log.cleaning is None and not log.unhealed
+                if not has_room_to_clean(log):
+                    continue
                 if log.config.is_compacted and is_free and self._uncleanable.get(key) != healed:
                     candidate = find_candidate(log, directory.cleaner_offsets.get(key), now_ms)
                     if candidate.checkpoint_is_stale:

@@ -19,7 +19,7 @@ _LEAST_BYTES: Final = 2 << 20
 
 def has_room(volume: Volume) -> bool:
     """Say whether a directory works, and has more space than the journal leaves to others."""
-    if volume.error is not None:
+    if volume.error is not None or volume.is_short:
         return False
     try:
         usage = volume.disk.usage(volume.path)

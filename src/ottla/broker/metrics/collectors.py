@@ -8,6 +8,7 @@ be a moment apart.
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -25,6 +26,7 @@ from ottla.broker.metrics.controller_metrics import ControllerMetrics
 from ottla.broker.metrics.replication_metrics import replication_metrics
 from ottla.broker.node import Broker
 from ottla.broker.serving.routes import Route
+from ottla.world.disk import DiskError
 
 _logger: Final = logging.getLogger("ottla.metrics")
 
@@ -38,7 +40,7 @@ _ONLY_OF_FEW: Final = f"Not served by a node with more than {PARTITION_SERIES_MA
 
 
 def _collect(parts: Iterable[Callable[[], Iterable[Metric]]]) -> Iterator[Metric]:
-    """Give the metrics of all parts. If one fails, that is a bug of ours: it is logged, and the others are given."""
+    """Give the metrics of all parts. One that fails, by a bug, is logged; the others are given."""
     for part in parts:
         try:
             metrics = list(part())
@@ -86,6 +88,7 @@ class BrokerMetrics:
         yield self._topics
         yield self._offsets
         yield self._syncs
+        yield self._disks
         yield partial(replication_metrics, broker)
         yield partial(self._cluster.collect, broker.image, broker.quorum.is_active)
         for place in broker.coordinators:
@@ -162,6 +165,32 @@ class BrokerMetrics:
         syncs = HistogramMetricFamily("ottla_sync_seconds", "Duration of log syncs to disk.")
         syncs.add_metric((), _cumulated(times.buckets), times.total_ns / 1e9)
         yield syncs
+
+    def _disks(self) -> Iterator[Metric]:
+        labels = ("directory",)
+        total = GaugeMetricFamily(
+            "ottla_disk_bytes", "Size of the file system that a log directory is on.", labels=labels
+        )
+        usable = GaugeMetricFamily(
+            "ottla_disk_free_bytes", "Bytes that the node can still use of it.", labels=labels
+        )
+        short = GaugeMetricFamily(
+            "ottla_disk_nearly_full",
+            "1 while less than `ottla.disk.reserve.bytes` is free, and producers are refused.",
+            labels=labels,
+        )
+        offline = GaugeMetricFamily(
+            "ottla_log_directory_offline", "1 if a log directory has failed.", labels=labels
+        )
+        for directory in self._broker.directories.directories:
+            volume, values = directory.volume, (directory.path,)
+            short.add_metric(values, volume.is_short)
+            offline.add_metric(values, directory.is_offline)
+            with suppress(DiskError):
+                usage = volume.disk.usage(volume.path)
+                total.add_metric(values, usage.total_bytes)
+                usable.add_metric(values, usage.usable_bytes)
+        yield from (total, usable, short, offline)
 
     def _damages(self) -> Iterator[Metric]:
         ranges = CounterMetricFamily(

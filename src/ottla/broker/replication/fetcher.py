@@ -105,6 +105,16 @@ class FetchingNode(Protocol):
         """Readers may see more than before."""
 
 
+def _may_copy(partition: Partition) -> bool:
+    """Say whether there is room for records that the leader has taken. Those of coordinators come before."""
+    volume = partition.log.volume
+    if partition.topic == JOURNAL:
+        return has_room(volume)
+    # A fetch may bring more than what is left, so the last look is not enough.
+    volume.look_at_room()
+    return partition.is_internal or not volume.is_nearly_full
+
+
 class FollowedPartition:
     """A partition of a fetcher."""
 
@@ -319,7 +329,6 @@ class Fetcher:
                 self._truncate(followed, data)
             else:
                 self._take_records(followed, ask, data)
-                followed.backoff_ms = 0
         except AppendError as error:
             if error.error_code is not ErrorCode.CORRUPT_MESSAGE:
                 self._give_up(followed, error)
@@ -352,9 +361,11 @@ class Fetcher:
     def _take_records(self, followed: FollowedPartition, ask: FetchPartition, data: PartitionData) -> None:
         partition = followed.partition
         log, records = partition.log, data.records
-        if records and partition.topic == JOURNAL and not has_room(log.volume):
+        if records and not _may_copy(partition):
+            # Longer each time: the leader would send the same records again and again.
             self._rest(followed)
             return
+        followed.backoff_ms = 0
         if records:
             self._append(followed, ask, records, Offset(data.high_watermark))
         followed.lag = max(0, data.high_watermark - log.log_end_offset)

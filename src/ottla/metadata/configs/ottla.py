@@ -54,6 +54,17 @@ class OttlaConfigs(ConfigValues):
         unlisted=True,
         doc="The maximum decompressed size of a batch in bytes. Larger batches are refused.",
     )
+    ottla_disk_reserve_bytes = long(
+        "ottla.disk.reserve.bytes",
+        256 << 20,
+        Range(0),
+        update=CLUSTER_WIDE,
+        unlisted=True,
+        doc=(
+            "How many bytes of a disk are kept free of records: while less is free, producers are refused. "
+            "Deleting, lower retention, reading and committing go on. A tenth of the disk at most."
+        ),
+    )
     ottla_internal_topics_writable = boolean(
         "ottla.internal.topics.writable",
         False,

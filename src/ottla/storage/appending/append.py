@@ -23,7 +23,7 @@ from ottla.records.batch import (
     MAGIC,
     SEQUENCE_MASK,
 )
-from ottla.storage.appending.append_checks import check_leader_epoch, check_verified, does_not_fit
+from ottla.storage.appending.append_checks import check_leader_epoch, check_verified, does_not_fit, no_room
 from ottla.storage.appending.append_info import AppendInfo, AppendOrigin
 from ottla.storage.appending.append_own import append_own
 from ottla.storage.appending.record_checks import seem_sound
@@ -132,6 +132,8 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
             if duplicate is not None:
                 return duplicate
             producer = None
+    if log.volume.is_short and origin is _CLIENT:
+        raise no_room()
 
     is_new_epoch = leader_epoch != log.leader_epochs.latest
     if is_new_epoch:

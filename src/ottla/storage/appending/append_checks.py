@@ -39,6 +39,19 @@ def check_verified(
         )
 
 
+def no_room() -> AppendError:
+    """Return the error for records of producers when less than the reserve is free.
+
+    Deviation: Kafka writes until nothing is left, and then stops. No retry would help before somebody has
+    made room, so producers are to learn of it at once.
+    """
+    return AppendError(
+        ErrorCode.POLICY_VIOLATION,
+        "The disk of the partition's leader is nearly full: no records are taken until topics are deleted or "
+        "their retention is lowered (ottla.disk.reserve.bytes).",
+    )
+
+
 def does_not_fit(size_bytes: int, segment_bytes: int) -> AppendError:
     """Return the error for more than a segment can hold."""
     return AppendError(

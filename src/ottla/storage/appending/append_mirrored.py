@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.records.batch import LEADER_EPOCH_OFFSET, LegacyBatchView
+from ottla.storage.appending.append_checks import no_room
 from ottla.storage.appending.append_follower import append_as_follower
 from ottla.storage.appending.append_info import AppendInfo
 from ottla.storage.appending.write_batches import whole_batches
@@ -28,6 +29,8 @@ def append_mirrored(log: "Log", records: memoryview, leader_epoch: LeaderEpoch, 
     The first must begin where the log ends, or later where the source has a gap. What comes a second time is
     refused, so a request that is repeated does not write twice.
     """
+    if log.volume.is_short:
+        raise no_room()
     end = log.log_end_offset
     size_bytes = 0
     for batch in whole_batches(records):

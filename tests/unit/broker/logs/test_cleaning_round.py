@@ -20,6 +20,7 @@ from tests.unit.storage.logs import (
     open_log,
 )
 
+from ottla.broker.logs.cleaner import has_room_to_clean
 from ottla.broker.logs.cleaning_round import CleaningRound, Means
 from ottla.model.ids import NodeId, Offset
 from ottla.model.uuid import Uuid
@@ -232,3 +233,16 @@ def test_a_disk_that_fails_in_the_middle_of_a_swap_takes_the_directory_offline(
     with pytest.raises(LogDirectoryOffline):
         cleaning.settle()
     assert directory.is_offline
+
+
+def test_a_log_is_cleaned_only_if_there_is_room_for_a_copy_of_its_largest_segment() -> None:
+    disk = new_disk()
+    log = open_log(disk, CONFIG)
+    for _ in range(6):
+        append(log)
+    assert has_room_to_clean(log)
+    log.volume.is_short = True
+    disk.capacity_bytes = disk.used_bytes() + SIZE
+    assert not has_room_to_clean(log)
+    disk.capacity_bytes = disk.used_bytes() + 5 * SIZE
+    assert has_room_to_clean(log)

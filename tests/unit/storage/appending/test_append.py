@@ -21,6 +21,7 @@ from ottla.records.control import EndTxnMarker, build_end_txn_batch
 from ottla.storage.appending.append_info import AppendOrigin
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import AppendError, LogDirectoryOffline
+from ottla.storage.log import Log
 from ottla.wire.error_code import ErrorCode
 from ottla.world.disk import Reason
 
@@ -340,3 +341,47 @@ def test_several_batches_are_in_the_log_together_or_not_at_all() -> None:
         )
     disk.heal()
     assert open_log(disk).log_end_offset == 1
+
+
+def is_short(log: Log) -> bool:
+    log.volume.look_at_room()
+    return log.volume.is_short
+
+
+def test_below_the_reserve_only_producers_are_refused() -> None:
+    log = new_log()
+    for _ in range(100):
+        append(log)
+    append(log, batch(producer_id=9, epoch=0, sequence=0))
+    disk = disk_of(log)
+    log.volume.reserve_bytes = 1 << 40
+    disk.capacity_bytes = disk.used_bytes() * 10 // 9 - 10
+    assert is_short(log)
+    with pytest.raises(AppendError, match="nearly full") as refused:
+        append(log, batch(producer_id=9, epoch=0, sequence=1))
+    assert refused.value.error_code is ErrorCode.POLICY_VIOLATION
+    assert append(log, batch(producer_id=9, epoch=0, sequence=0)).is_duplicate, "it has it already"
+    log.append_as_leader(batch(), leader_epoch=EPOCH, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
+    disk.capacity_bytes = disk.used_bytes() * 10 // 9 + 2
+    assert is_short(log), "a little more room is gone with the next batch"
+    disk.capacity_bytes = disk.used_bytes() * 2
+    assert not is_short(log)
+    append(log, batch(producer_id=9, epoch=0, sequence=1))
+
+
+def test_a_log_that_grows_fast_looks_for_room_by_itself() -> None:
+    log = new_log()
+    volume, disk = log.volume, disk_of(log)
+    volume.reserve_bytes = 1 << 40
+    log.active_segment.allocated_bytes = 0
+    disk.capacity_bytes = disk.used_bytes() + 20_000
+
+    def append_without_end() -> None:
+        while True:
+            append(log)
+
+    with pytest.raises(AppendError, match="nearly full"):
+        append_without_end()
+    assert log.size_bytes > 10_000
+    assert volume.disk.usage(volume.path).usable_bytes > disk.capacity_bytes // 20
+    assert volume.error is None

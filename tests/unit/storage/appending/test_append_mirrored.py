@@ -77,3 +77,11 @@ def test_damaged_batches_are_refused() -> None:
         append_mirrored(mirror, content, LeaderEpoch(0), NOW_MS)
     assert refused.value.error_code is ErrorCode.CORRUPT_MESSAGE
     assert mirror.log_end_offset == 0
+
+
+def test_a_mirror_keeps_the_reserve_of_its_disk() -> None:
+    source, mirror = _source(), new_log()
+    mirror.volume.is_short = True
+    with pytest.raises(AppendError, match="nearly full"):
+        append_mirrored(mirror, _content(source), LeaderEpoch(0), NOW_MS)
+    assert mirror.log_end_offset == 0
