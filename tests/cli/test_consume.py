@@ -363,6 +363,7 @@ def test_following_goes_on_when_the_broker_comes_back(tmp_path: Path) -> None:
         assert "Traceback" not in alone.said + member.said  # type: ignore[attr-defined]
 
 
+@pytest.mark.thorough(guard="tests/simulation/node/test_consuming.py")
 def test_following_finds_partitions_and_topics_that_come_later(ottla_bootstrap: str, name: str) -> None:
     succeed("topic", "create", f"{name}-1", bootstrap=ottla_bootstrap)
     write(ottla_bootstrap, f"{name}-1", "first")
@@ -376,6 +377,7 @@ def test_following_finds_partitions_and_topics_that_come_later(ottla_bootstrap: 
         assert next_line(process) == "third"
 
 
+@pytest.mark.thorough(guard="tests/simulation/node/test_consuming.py")
 def test_a_topic_that_is_deleted_ends_the_following(kafka: ThreadNode) -> None:
     kafka.create_topic("short-lived")
     write(kafka.bootstrap, "short-lived", "a", "b")

@@ -26,6 +26,10 @@ TIMES = {"--until", "--to-time", "--offset"}
 COMPANIONS = {
     ("produce", "--partition"): ("--value=x",),
     ("txn", "abort", "--open-for"): ("--topic=bounds", "--yes"),
+    # Speeds are measured for two seconds.
+    ("lag", "--caution"): ("--once",),
+    ("lag", "--warning"): ("--once",),
+    ("lag", "--critical"): ("--once",),
 }
 
 

@@ -62,6 +62,9 @@ def assignments(traffic: Traffic, member: str) -> int:
     return len([note for note in traffic.notes(member) if note.what == "assigned"])
 
 
+@pytest.mark.thorough(
+    guard="tests/clients/test_consumer_groups.py::test_members_and_broker_are_killed_and_nothing_is_skipped"
+)
 def test_members_and_broker_are_killed_and_nothing_is_skipped(traffic: Traffic, node: OttlaNode) -> None:
     with traffic.flowing():
         first, second = traffic.start_member(), traffic.start_member()

@@ -95,6 +95,9 @@ def test_a_process_that_is_killed_is_fenced_at_once_and_comes_back_at_once(clust
     assert read_all(cluster, "killed", 3, 3 * len(texts)) == sorted(texts * 3)
 
 
+@pytest.mark.thorough(
+    guard="tests/cluster/test_broker_changes.py::test_a_process_that_is_killed_is_fenced_at_once_and_comes_back_at_once"
+)
 def test_a_node_that_is_stopped_hands_over_and_comes_back_at_once(cluster: ProcessCluster) -> None:
     cluster.create_topic("stopped", partitions=3)
     described_until(cluster, is_whole)

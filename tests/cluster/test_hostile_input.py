@@ -142,7 +142,8 @@ def test_announced_frames_cost_nothing(tmp_path: Path) -> None:
     """1,000 connections that each announce 100 MiB and fall silent cost less than 64 MiB together."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with OttlaNode(tmp_path) as node, ExitStack() as stack:
+    # Where the backlog is full, the kernel of a client tries again only after one, three and seven seconds.
+    with OttlaNode(tmp_path, {"socket.listen.backlog.size": "1000"}) as node, ExitStack() as stack:
         before = node.resident_bytes()
         for _ in range(1000):
             client = stack.enter_context(connect(node))

@@ -203,6 +203,9 @@ def test_added_partitions_are_told(node: ThreadNode) -> None:
     assert added["partitions"] == 5
 
 
+@pytest.mark.thorough(
+    guard="tests/simulation/node/test_journal.py::test_what_a_node_saw_is_on_other_nodes_too"
+)
 def test_each_node_of_a_cluster_has_a_partition_of_its_own(tmp_path: Path) -> None:
     with ProcessCluster(tmp_path, settings=SETTINGS) as cluster:
         cluster.create_topic("noted")

@@ -141,6 +141,9 @@ def test_two_clusters_mirror_each_other_without_loops(tmp_path: Path) -> None:
         assert _are_equal(b.bootstrap, "payments", a.bootstrap, "B.payments")
 
 
+@pytest.mark.thorough(
+    guard="tests/simulation/mirror/test_makers_way.py::test_a_partition_that_is_refused_does_not_stop_the_others"
+)
 def test_a_partition_that_is_refused_does_not_stop_the_others(tmp_path: Path) -> None:
     with OttlaNode(tmp_path / "a") as a, OttlaNode(tmp_path / "b") as b:
         make_topic(b.bootstrap, "A.payments-small")

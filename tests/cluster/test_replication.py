@@ -58,7 +58,12 @@ def read_all(bootstrap: str, topic: str, isolation: str = "read_uncommitted") ->
     return found
 
 
-@pytest.mark.parametrize("way", ["kill", "stop"])
+STOPPED = pytest.mark.thorough(
+    guard="tests/cluster/test_replication.py::test_a_node_ends_and_comes_back_while_records_are_written"
+)
+
+
+@pytest.mark.parametrize("way", ["kill", pytest.param("stop", marks=STOPPED)])
 def test_a_node_ends_and_comes_back_while_records_are_written(cluster: MixedCluster, way: str) -> None:
     cluster.create_topic(way, PARTITIONS)
     load = AcknowledgedLoad(cluster.bootstrap, way, PARTITIONS)
@@ -101,6 +106,7 @@ def test_a_partition_moves_to_another_node_while_it_is_written(cluster: MixedClu
         wait_until(lambda left=left: not left.exists(), "the old replica is removed")  # type: ignore[misc]
 
 
+@pytest.mark.thorough(guard="tests/simulation/cluster/test_cluster.py")
 def test_transactions_survive_their_coordinators(cluster: MixedCluster) -> None:
     """Each of the nodes coordinates some of them. A follower's long wait would show if it were needed."""
     cluster.create_topic("outcomes", PARTITIONS)

@@ -120,9 +120,10 @@ def _running(root: Path, way: str) -> Iterator[list[OttlaNode]]:
                 list(pool.map(lambda node: node.start(), nodes))
             yield nodes
         finally:
+            # In order, the last one would wait for others that are gone.
             for node in nodes:
                 if node.process is not None:
-                    node.stop()
+                    node.kill()
 
 
 def _run(root: Path, node: OttlaNode, *arguments: str, text: str | None = None) -> str:

@@ -5,6 +5,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trustme
 from tests.connect.conftest import FEW_PARTITIONS
 from tests.connect.reading import read_topic
@@ -19,6 +20,9 @@ def _workers_of(answer: Any) -> set[str]:
     return {task["worker_id"] for task in answer["tasks"] if task["state"] == "RUNNING"}
 
 
+@pytest.mark.thorough(
+    guard="tests/simulation/connect/test_worker.py::test_two_workers_share_connectors_and_forward_requests"
+)
 def test_another_worker_takes_over_from_one_that_was_killed(tmp_path: Path) -> None:
     with OttlaNode(tmp_path / "node", QUICK) as node:
         workers = [ConnectProcess(node.bootstrap, *FEW_PARTITIONS, *_QUICK_SESSION) for _ in range(2)]

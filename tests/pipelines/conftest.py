@@ -36,7 +36,7 @@ def link(node: OttlaNode) -> Iterator[Link]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """A local session. Starting one takes seconds, so all tests of a process share it."""
     pytest.importorskip("pyspark")
-    from ottla.pipelines.spark.session import MissingPiece, open_session
+    from ottla.pipelines.spark.session import MissingPiece, end_java, open_session
 
     directory: Path = tmp_path_factory.mktemp("spark")
     settings = {
@@ -54,3 +54,4 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+    end_java()

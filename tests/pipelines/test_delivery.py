@@ -18,7 +18,7 @@ from tests.pipelines.records import (
 from tests.pipelines.test_data_source import forget_last_batch
 from tests.support.ottla_node import OttlaNode
 
-from ottla.pipelines import PipelineDefinition, foreach_batch, pipeline, spark_sink, table, topic
+from ottla.pipelines import PipelineDefinition, foreach_batch, pipeline, spark_sink, supervision, table, topic
 from ottla.pipelines.definition import AVAILABLE_NOW
 from ottla.pipelines.lag import measure_lag
 from ottla.pipelines.link import Link
@@ -39,9 +39,12 @@ Run = Callable[..., list[QueryStatus]]
 
 
 @pytest.fixture
-def run(spark: "SparkSession", node: OttlaNode, tmp_path: Path) -> Run:
-    """Run pipelines over all that is there now."""
+def run(spark: "SparkSession", node: OttlaNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run pipelines over all that is there now. What fails is tried once more, and at once."""
     from ottla.pipelines.spark.runner import RunSettings, run_pipelines
+
+    monkeypatch.setattr(supervision, "ATTEMPTS_MAX", 2)
+    monkeypatch.setattr(supervision, "FIRST_WAIT_S", 0.0)
 
     def run(*definitions: PipelineDefinition, patience: bool = True) -> list[QueryStatus]:
         settings = RunSettings(

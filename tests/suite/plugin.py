@@ -103,9 +103,9 @@ class EndOfRun:
     def __init__(self) -> None:
         self._complaint = ""
 
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
-        yield
+        yield  # to the plugins that end workers and what tests share; the summary comes after this
         if leftovers := end_leftovers(os.environ[TOKEN]):
             self._complaint = "\n".join(f"  {leftover.pid} {leftover.command}" for leftover in leftovers)
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -397,7 +397,11 @@ class ProcessNode(LocalNode):
         """End the process without a warning, by SIGKILL. `start` or `restart` brings it back."""
         self._hang_up()
         self._running().send_signal(signal.SIGKILL)
-        self._wait()
+        code = self._wait()
+        if code != -signal.SIGKILL:
+            raise NodeFailed(
+                f"the node had ended before, with code {code}: {self.log_path.read_text()[-2000:]}"
+            )
 
     def pause(self) -> None:
         """Let the process do nothing until `resume`: how a long pause looks to clients."""

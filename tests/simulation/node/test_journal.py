@@ -3,6 +3,9 @@
 import pytest
 
 from ottla import Admin
+from ottla.records.batch import iter_batches
+from ottla.records.batch_records import iter_batch_records
+from ottla.storage.read import ReadLimit
 from ottla.testing.simulation.client_loop import simulated_loop
 from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.testing.simulation.network import SimulatedNetwork
@@ -59,6 +62,10 @@ def test_what_a_node_saw_is_on_other_nodes_too() -> None:
     copy = other.broker.partitions.find(TOPIC, number)
     assert copy is not None
     assert copy.log.log_end_offset > 0
+    data = memoryview(copy.log.read(copy.log.log_start_offset, 1 << 20, ReadLimit.LOG_END).read())
+    keys = [record.key for batch in iter_batches(data) for record in iter_batch_records(batch)]
+    assert keys
+    assert not [key for key in keys if key is None or b"-fetcher-" in key], "a follower is no client"
 
 
 def test_a_full_disk_ends_no_node_because_of_the_journal() -> None:

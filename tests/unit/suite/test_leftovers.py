@@ -1,5 +1,7 @@
 """A process that outlives its test is found, whoever is its parent by now, and ended."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 from tests.suite import leftovers
 from tests.suite.costs import spent_cpu
 from tests.suite.leftovers import TOKEN, end_leftovers, find_leftovers
+from tests.suite.selection import ROOT
 
 _ORPHAN = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'input()'], stdin=0).pid)"
 
@@ -27,6 +30,38 @@ def test_an_orphan_is_found_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         if Path(f"/proc/{orphan}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
             break
     assert not find_leftovers("another run")
+
+
+def test_a_run_that_leaves_a_process_behind_fails_and_names_it(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "import pytest\n"
+        "from tests.suite import leftovers, plugin\n"
+        "leftovers._PATIENCE_S = 0.0\n"
+        "def pytest_configure(config):\n"
+        "    plugin.start(config)\n"
+    )
+    (tmp_path / "tests" / "some").mkdir(parents=True)
+    (tmp_path / "tests" / "some" / "test_one.py").write_text(
+        "import subprocess, sys\n"
+        f"orphan = {_ORPHAN!r}\n"
+        "def test_one():\n"
+        "    subprocess.run([sys.executable, '-c', orphan], stdin=subprocess.PIPE, check=True)\n"
+    )
+    # The run is not part of this one.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    options = ("-q", "-n", "0", "-p", "no:randomly", "--rootdir", str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(tmp_path)],
+        cwd=ROOT,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 passed" in done.stdout
+    assert "these processes outlived their tests, and were ended:" in done.stdout
+    assert re.search(r"^  \d+ \S*python\S* -c input\(\)$", done.stdout, re.MULTILINE)
+    assert done.returncode == 1
 
 
 def test_the_cpu_of_children_that_still_run_counts() -> None:
