@@ -19,9 +19,11 @@ _SHORT_NAMES: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-_ENCODINGS: Final = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1E: "utf-16-be"}
+# UTF-8, printable, T.61, IA5 and BMP strings. Java takes the bytes of all of them for UTF-8.
+_TEXTS: Final = (0x0C, 0x13, 0x14, 0x16, 0x1E)
 _VERSION: Final = 0xA0
-_SPECIAL: Final = re.compile(r'([,+"\\<>;])')
+_SPECIAL: Final = re.compile(r'([,=+<>#;"\\])')
+_OUTER_SPACE: Final = re.compile(r"\A[ \r]+|[ \r]+\Z")
 _RULE: Final = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)")
 _GROUP: Final = re.compile(r"\$(\d+)")
 
@@ -52,7 +54,7 @@ def subject_of(certificate: bytes) -> str:
             _, _, position = _read(content, position)
         _, subject, _ = _read(content, position)
         return ",".join(reversed([_relative_name(part) for part in _elements(subject)]))
-    except (IndexError, UnicodeDecodeError) as error:
+    except IndexError as error:
         raise InvalidCertificate("the certificate cannot be read") from error
 
 
@@ -86,9 +88,10 @@ def _attribute(data: bytes) -> str:
     _, oid, position = _read(data, 0)
     tag, value, end = _read(data, position)
     name = _dotted(oid)
-    if name not in _SHORT_NAMES or tag not in _ENCODINGS:
+    if name not in _SHORT_NAMES or tag not in _TEXTS:
         return f"{_SHORT_NAMES.get(name, name)}=#{data[position:end].hex()}"
-    return f"{_SHORT_NAMES[name]}={_escaped(value.decode(_ENCODINGS[tag]))}"
+    text = value.decode("utf-8", "replace")
+    return f"{_SHORT_NAMES[name]}={_escaped(text)}"
 
 
 def _dotted(oid: bytes) -> str:
@@ -104,12 +107,8 @@ def _dotted(oid: bytes) -> str:
 
 
 def _escaped(value: str) -> str:
-    escaped = _SPECIAL.sub(r"\\\1", value)
-    if escaped.startswith(("#", " ")):
-        escaped = "\\" + escaped
-    if escaped.endswith(" ") and not escaped.endswith("\\ "):
-        escaped = escaped[:-1] + "\\ "
-    return escaped
+    escaped = _SPECIAL.sub(r"\\\1", value).replace("\0", r"\00")
+    return _OUTER_SPACE.sub(lambda space: "".join(f"\\{one}" for one in space[0]), escaped)
 
 
 class MappingRules:

@@ -47,6 +47,31 @@ def test_special_characters_are_escaped_and_unknown_parts_are_hex() -> None:
     assert subject_of(made) == r"CN=a\,b\+c,1.2.840.113549.1.9.1=#1603614062"
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a=b", r"a\=b"),
+        ("a#b", r"a\#b"),
+        ('a"b', r"a\"b"),
+        ("  a  b ", r"\ \ a  b\ "),
+        ("  ", r"\ \ "),
+        ("a\\ ", r"a\\\ "),
+        ("x\0y", r"x\00y"),
+        ("a\n日本", "a\n日本"),
+        ("node,O=Ottla", r"node\,O\=Ottla"),
+    ],
+)
+def test_a_name_is_written_as_java_writes_it(text: str, written: str) -> None:
+    assert subject_of(certificate((NameOID.COMMON_NAME, text))) == f"CN={written}"
+
+
+def test_java_takes_the_bytes_of_every_string_for_utf_8() -> None:
+    wide = certificate((NameOID.COMMON_NAME, "ali")).replace(b"\x0c\x03ali", b"\x1e\x03\0al")
+    assert subject_of(wide) == r"CN=\00al"
+    broken = certificate((NameOID.COMMON_NAME, "ali")).replace(b"\x0c\x03ali", b"\x14\x03a\xfcl")
+    assert subject_of(broken) == "CN=a\ufffdl"
+
+
 @pytest.mark.parametrize("cut", [0, 1, 10, 60])
 def test_bytes_that_are_no_certificate_are_refused(cut: int) -> None:
     with pytest.raises(InvalidCertificate):
