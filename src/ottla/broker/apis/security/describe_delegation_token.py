@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.broker.node import BrokerContext
+from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import BOTH, serves
 from ottla.broker.serving.in_turns import AT_ONCE, InTurns
 from ottla.quorum.controller.security.delegation_tokens import may_use, renewers_of
@@ -31,11 +31,11 @@ _REQUESTER_FROM: Final = 3
     listeners=BOTH,
 )
 def describe_delegation_token(
-    ask: DescribeDelegationTokenRequest, context: BrokerContext
+    ask: DescribeDelegationTokenRequest, context: RequestContext
 ) -> DescribeDelegationTokenResponse | InTurns[DescribeDelegationTokenResponse]:
     """List a client's own tokens, and those of others that it may describe."""
-    broker = context.broker
-    secret = broker.config.delegation_token_secret_key
+    node = context.node
+    secret = node.configs.node.delegation_token_secret_key
     if not context.may_use_tokens:
         return _refused(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     if secret is None:
@@ -43,11 +43,11 @@ def describe_delegation_token(
     owners = None
     if ask.owners is not None:
         owners = {f"{owner.principal_type}:{owner.principal_name}" for owner in ask.owners}
-    return _list(tuple(broker.image.tokens.values()), owners, TokenKeys(secret.secret), context)
+    return _list(tuple(node.image.tokens.values()), owners, TokenKeys(secret.secret), context)
 
 
 def _list(
-    tokens: Sequence[DelegationTokenRecord], owners: set[str] | None, keys: TokenKeys, context: BrokerContext
+    tokens: Sequence[DelegationTokenRecord], owners: set[str] | None, keys: TokenKeys, context: RequestContext
 ) -> InTurns[DescribeDelegationTokenResponse]:
     version = context.version
     found: list[DescribedDelegationToken] = []
@@ -62,7 +62,7 @@ def _list(
     return DescribeDelegationTokenResponse(tokens=tuple(found))
 
 
-def _may_see(token: DelegationTokenRecord, context: BrokerContext) -> bool:
+def _may_see(token: DelegationTokenRecord, context: RequestContext) -> bool:
     return (
         may_use(token, context.principal)
         or context.may(_DESCRIBE, token.token_id)
