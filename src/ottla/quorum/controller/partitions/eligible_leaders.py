@@ -13,7 +13,7 @@ from typing import Any
 
 from ottla.metadata.configs.alter import MIN_ISR
 from ottla.metadata.image import DEFAULT_BROKERS
-from ottla.metadata.topics import Topic
+from ottla.metadata.topics import NO_LEADER, Topic
 from ottla.quorum.controller.decision import ControllerView
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.metadata_records.configs import ConfigRecord
@@ -37,17 +37,17 @@ def forget_eligible_leaders(view: ControllerView, topic_name: str = "") -> list[
 def end_eligible_leaders(view: ControllerView) -> list[Any]:
     """Return what goes with a cluster that keeps eligible leaders no more.
 
-    Without them, the last in-sync replicas of a partition stay in the list. So where there are none, those
-    that are eligible are in sync again: they can lead as soon as they are back.
+    Without them, the last in-sync replicas of a partition stay in the list, whatever they may have lost. So
+    where there are none, those that are eligible are in sync again, or the last known leader: they can lead
+    as soon as they are back.
     """
     in_sync = [
         PartitionChangeRecord(
             partition_id=partition.partition_id,
             topic_id=partition.topic_id,
-            isr=partition.eligible_leader_replicas,
+            isr=partition.eligible_leader_replicas or partition.last_known_elr,
         )
         for partition in _without_in_sync_replicas(view, "")
-        if partition.eligible_leader_replicas
     ]
     return [ClearElrRecord(topic_name=""), *in_sync]
 
@@ -57,8 +57,18 @@ def begin_eligible_leaders(view: ControllerView) -> list[Any]:
 
     From then on `min.insync.replicas` is the cluster's. Were it left to each broker, a leader could commit
     with fewer replicas than the controller takes for needed.
+
+    Where nobody leads, the last in-sync replica is the last known leader. Otherwise nobody could lead again if
+    its broker comes back and may have lost records: it is in sync no more then.
     """
-    records: list[Any] = []
+    records: list[Any] = [
+        PartitionChangeRecord(
+            partition_id=partition.partition_id, topic_id=partition.topic_id, last_known_elr=partition.isr
+        )
+        for topic in view.image.topics
+        for partition in topic.partitions.values()
+        if partition.leader == NO_LEADER and len(partition.isr) == 1
+    ]
     if MIN_ISR not in view.image.default_broker_config():
         static = view.configs.with_dynamic({}, {}).node.min_insync_replicas
         records.append(_min_isr(DEFAULT_BROKERS.name, str(static)))

@@ -8,6 +8,7 @@ from ottla.metadata.image import DEFAULT_BROKERS, ConfigResource
 from ottla.quorum.controller.brokers.fencing import fence, unfence
 from ottla.quorum.controller.configs import decide_incremental_alter_configs
 from ottla.quorum.controller.features import decide_update_features
+from ottla.quorum.controller.partitions.leadership import BrokerChange, partition_changes
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.incremental_alter_configs import (
@@ -39,6 +40,11 @@ def leave(controller: DecidingController, *brokers: int) -> None:
 
 def come_back(controller: DecidingController, broker: int) -> None:
     controller.replay(*unfence(controller.view, controller.image.brokers[broker]))
+
+
+def stop_uncleanly(controller: DecidingController, broker: int) -> None:
+    """Replay that the next process of a broker that is fenced may have lost records."""
+    controller.replay(*partition_changes(controller.view, BrokerChange(stopped_uncleanly=broker)))
 
 
 def set_config(controller: DecidingController, kind: ResourceType, name: str, value: str) -> ErrorCode:
@@ -107,6 +113,26 @@ def test_a_leader_is_elected_though_eligible_leaders_were_given_up_while_there_w
     assert controller.partition("orders").eligible_leader_replicas is None
     come_back(controller, eligible[-1])
     assert controller.partition("orders").leader == eligible[-1]
+
+
+@pytest.mark.parametrize("replicas", [(1,), (1, 2, 3)])
+@pytest.mark.parametrize("level", [0, 1])
+def test_the_last_leader_leads_again_whenever_eligible_leaders_begin_or_end(
+    replicas: tuple[int, ...], level: int
+) -> None:
+    controller = controller_with(*replicas, elr=1 - level, min_isr="1")
+    leave(controller, *reversed(replicas))
+    if level:
+        set_elr(controller, level)
+        stop_uncleanly(controller, 1)
+    else:
+        stop_uncleanly(controller, 1)
+        set_elr(controller, level)
+    assert controller.partition("orders").leader == -1
+
+    come_back(controller, 1)
+    assert controller.partition("orders").leader == 1
+    assert controller.partition("orders").isr == (1,)
 
 
 def test_when_eligible_leaders_begin_the_number_becomes_the_clusters() -> None:
