@@ -423,7 +423,7 @@ class Broker:
 
     def is_missing(self, topic_id: Uuid, index: int) -> None:
         """Tell the controller that a replica cannot be reached."""
-        self.directory_reports.add_missing(topic_id, index)
+        self.directory_reports.add_lost(topic_id, index)
 
     def partition_is_gone(self, partition: Partition) -> None:
         """Let go of everything that follows a partition."""

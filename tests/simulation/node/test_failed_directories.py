@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import pytest
+
 from ottla import Admin, Producer
 from ottla.broker.node import Broker
 from ottla.testing.simulation.client_loop import simulated_loop
@@ -90,6 +92,27 @@ def test_no_empty_log_takes_the_place_of_one_in_a_directory_that_is_offline() ->
     it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
     assert it.places() == before
     assert set(it.ends().values()) == {RECORDS}
+
+
+def test_nobody_leads_from_a_directory_that_is_offline_though_the_metadata_does_not_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    it = World()
+    (index, place) = next(pair for pair in it.places().items() if not pair[1].startswith(f"{SECOND}/"))
+    partition = it.broker.partitions.find(TOPIC, index)
+    assert partition is not None
+    # It moves, and the node stops before it could report that.
+    monkeypatch.setattr(it.broker.directory_reports, "add", lambda _partition: None)
+    it.broker.log_moves.begin(partition, it.broker.directories.directories[1])
+    it.simulation.run_until(lambda: it.places()[index] != place)
+    it.one.stop()
+    it.start_without_second()
+    it.simulation.run_for(3_000)
+    assert it.leaders()[index] == NO_LEADER
+
+    it.start_with_both()
+    it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
+    assert it.ends()[index] == RECORDS
 
 
 def test_a_directory_that_comes_back_after_its_topic_was_made_again_keeps_the_old_records_aside() -> None:

@@ -5,7 +5,7 @@ goes, and may move it later. After a change of metadata with thousands of new pa
 not thousands.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -35,67 +35,111 @@ RETRY_MS: Final = 1000
 NOT_REGISTERED: Final = -1
 """The broker epoch until the controller has registered the broker."""
 
+Key = tuple[Uuid, int]
+
 
 class DirectoryReports:
-    """The replicas that are to be reported."""
+    """The replicas that are to be reported.
+
+    There is one report under way at a time. A report that the controller has not answered is sent again, to
+    the next controller if need be. If another one were sent meanwhile, the older could be the last to be
+    decided about, and the controller would go by it for good.
+    """
 
     def __init__(self, broker: LogsNode, scheduler: Scheduler) -> None:
         self._broker = broker
         self._scheduler = scheduler
-        self._due: dict[Partition, None] = {}
-        # By topic id and number: replicas that may lie in a directory that is offline.
-        self._missing: dict[tuple[Uuid, int], None] = {}
+        # By topic id and number. What is due is in one of them.
+        self._due: dict[Key, Partition] = {}
+        # Replicas that lie in a directory that is offline, or have to be copied again.
+        self._lost: dict[Key, None] = {}
+        self._is_asking = False
+        self._sends_soon = False
+        self._sends_later = False
 
     def add(self, partition: Partition) -> None:
         """Tell the controller soon where this replica lies. One that was lost has to be copied before."""
-        if not self._due and not self._missing:
-            self._scheduler.call_soon(self._send)
-        self._due[partition] = None
+        key = (partition.topic_id, partition.index)
+        self._lost.pop(key, None)
+        self._due[key] = partition
+        self._send_soon()
 
-    def add_missing(self, topic_id: Uuid, index: int) -> None:
-        """Tell the controller soon that this replica cannot be reached."""
-        if not self._due and not self._missing:
-            self._scheduler.call_soon(self._send)
-        self._missing[topic_id, index] = None
+    def add_lost(self, topic_id: Uuid, index: int) -> None:
+        """Tell the controller soon that this replica cannot be reached, or lacks records."""
+        self._due.pop((topic_id, index), None)
+        self._lost[topic_id, index] = None
+        self._send_soon()
 
     def registered(self) -> None:
         """Send what was found before the controller knew the broker: while its metadata was loaded."""
-        if self._due or self._missing:
-            self._scheduler.call_soon(self._send)
+        self._send_soon()
+
+    def _send_soon(self) -> None:
+        if not self._sends_soon:
+            self._sends_soon = True
+            self._scheduler.call_soon(self._begin)
+
+    def _send_later(self) -> None:
+        if not self._sends_later:
+            self._sends_later = True
+            self._scheduler.call_later(RETRY_MS, self._begin_again)
+
+    def _begin(self) -> None:
+        self._sends_soon = False
+        self._send()
+
+    def _begin_again(self) -> None:
+        self._sends_later = False
+        self._send()
 
     def _send(self) -> None:
-        if self._broker.broker_epoch == NOT_REGISTERED:
+        if self._is_asking or self._broker.broker_epoch == NOT_REGISTERED:
             return
-        missing = list(islice(self._missing, REPLICAS_MAX))
-        for key in missing:
-            del self._missing[key]
-        due = list(islice(self._due, REPLICAS_MAX - len(missing)))
-        for partition in due:
-            del self._due[partition]
-        if self._due or self._missing:
-            self._scheduler.call_soon(self._send)
-        some = [partition for partition in due if self._may_be_reported(partition)]
-        if len(some) < len(due):
-            waiting = [partition for partition in due if partition not in some]
-            self._scheduler.call_later(RETRY_MS, self._repeat, waiting)
-        if not some and not missing:
+        by_key = self._broker.partitions.by_key
+        self._due = {key: one for key, one in self._due.items() if by_key.get(key) is one}
+        lost = list(islice(self._lost, REPLICAS_MAX))
+        for key in lost:
+            del self._lost[key]
+        reportable = (key for key, one in self._due.items() if self._may_be_reported(one))
+        due = {key: self._due[key] for key in islice(reportable, REPLICAS_MAX - len(lost))}
+        for key in due:
+            del self._due[key]
+        if self._due:
+            self._send_later()
+        if not due and not lost:
             return
         broker = self._broker
         ask = AssignReplicasToDirsRequest(
             broker_id=broker.node_id,
             broker_epoch=broker.broker_epoch,
-            directories=(*self._group(some), *_group_missing(missing)),
+            directories=(*self._group(due.values()), *_group_lost(lost)),
         )
 
         def reported(answer: AssignReplicasToDirsResponse) -> None:
             # Another controller will be found, or the broker be registered again. Partitions that are gone by
             # then are no matter. A metadata version that knows no directories needs no report.
-            if answer.error_code not in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
-                self._scheduler.call_later(RETRY_MS, self._repeat, some)
-                for key in missing:
-                    self._scheduler.call_later(RETRY_MS, self.add_missing, *key)
+            self._is_asking = False
+            if answer.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
+                self._send_soon()
+            else:
+                self._take_back(due, lost)
 
-        broker.controller.ask(ask).when_done(reported)
+        def failed(_error: Exception) -> None:
+            self._is_asking = False
+            self._take_back(due, lost)
+
+        self._is_asking = True
+        broker.controller.ask(ask).when_done(reported, failed)
+
+    def _take_back(self, due: Mapping[Key, Partition], lost: Iterable[Key]) -> None:
+        """Report again, in a while, what has not turned out to be otherwise since."""
+        for key, partition in due.items():
+            if key not in self._lost:
+                self._due.setdefault(key, partition)
+        for key in lost:
+            if key not in self._due:
+                self._lost[key] = None
+        self._send_later()
 
     def _may_be_reported(self, partition: Partition) -> bool:
         """Say whether it is safe to have a replica elected.
@@ -117,11 +161,6 @@ class DirectoryReports:
             return False
         return True
 
-    def _repeat(self, partitions: Iterable[Partition]) -> None:
-        for partition in partitions:
-            if self._broker.partitions.by_key.get((partition.topic_id, partition.index)) is partition:
-                self.add(partition)
-
     def _group(self, partitions: Iterable[Partition]) -> Iterable[DirectoryAssignment]:
         grouped: dict[Uuid, dict[Uuid, list[int]]] = {}
         for partition in partitions:
@@ -142,7 +181,7 @@ class DirectoryReports:
             )
 
 
-def _group_missing(keys: Iterable[tuple[Uuid, int]]) -> Iterable[DirectoryAssignment]:
+def _group_lost(keys: Iterable[Key]) -> Iterable[DirectoryAssignment]:
     topics: dict[Uuid, list[AssignedPartition]] = {}
     for topic_id, index in keys:
         topics.setdefault(topic_id, []).append(AssignedPartition(partition_index=index))

@@ -29,19 +29,12 @@ from ottla.broker.logs.directory_reports import find_record, is_lost
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.broker.replication.replicas_node import ReplicasNode
-from ottla.metadata.directory_ids import LOST
 from ottla.model.ids import Offset
 from ottla.storage.damages.gaps import note_healed
 from ottla.storage.damages.unhealed import Unhealed
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.assign_replicas_to_dirs import (
-    AssignedPartition,
-    AssignedTopic,
-    AssignReplicasToDirsRequest,
-    DirectoryAssignment,
-)
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.world.disk import DiskError
 from ottla.world.scheduler import Scheduler
@@ -344,7 +337,11 @@ class _Patient:
             round_.settle()
         except LogDirectoryOffline as error:
             _logger.critical("%s", error)
-        if self._is_closed or round_.log is not log:
+        if self._is_closed:
+            return
+        if round_.log is not log:
+            # It has moved to another directory, where its copy has nothing of the damage.
+            self.go_on()
             return
         if round_.is_stale:
             self._drop(damaged)
@@ -444,17 +441,7 @@ class _Patient:
         if now_ms - self._told_lost_ms < LOST_AGAIN_MS:
             return
         self._told_lost_ms = now_ms
-        partition = self._partition
-        topic = AssignedTopic(
-            topic_id=partition.topic_id, partitions=(AssignedPartition(partition_index=partition.index),)
-        )
-        self._broker.controller.ask(
-            AssignReplicasToDirsRequest(
-                broker_id=self._broker.node_id,
-                broker_epoch=self._broker.broker_epoch,
-                directories=(DirectoryAssignment(id=LOST, topics=(topic,)),),
-            )
-        )
+        self._broker.directory_reports.add_lost(self._partition.topic_id, self._partition.index)
 
 
 def _first_offset(one: Unhealed) -> Offset:

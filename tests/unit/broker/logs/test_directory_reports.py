@@ -198,10 +198,48 @@ def test_a_lost_replica_whose_partition_nobody_leads_is_reported_unless_it_is_el
 
 def test_a_replica_that_cannot_be_reached_is_reported_as_lost() -> None:
     world = World()
-    world.reports.add_missing(TOPIC, 1)
+    world.reports.add_lost(TOPIC, 1)
     world.run()
     assert world.asked[0][0].directories[0].id == LOST
     assert world.answer(ErrorCode.NOT_CONTROLLER) == [1]
     world.run()
     assert world.asked[0][0].directories[0].id == LOST
     assert world.answer(ErrorCode.NONE) == [1]
+
+
+def test_what_has_changed_is_not_reported_before_the_last_report_is_answered() -> None:
+    world = World()
+    replica = world.partitions[0]
+    world.reports.add(replica)  # type: ignore[arg-type]
+    world.run()
+    # The controller cannot be reached for a while. Whatever is sent meanwhile could overtake this one.
+    world.reports.add_lost(TOPIC, 0)
+    world.run()
+    assert len(world.asked) == 1
+    world.answer(ErrorCode.NONE)
+    world.run()
+    assert world.asked[0][0].directories[0].id == LOST
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_report_that_was_refused_is_not_sent_again_if_it_is_not_true_any_more(is_lost: bool) -> None:
+    world = World()
+    replica = world.partitions[0]
+    world.reports.add(replica) if is_lost else world.reports.add_lost(TOPIC, 0)  # type: ignore[arg-type]
+    world.run()
+    world.reports.add_lost(TOPIC, 0) if is_lost else world.reports.add(replica)  # type: ignore[arg-type]
+    world.answer(ErrorCode.NOT_CONTROLLER)
+    world.run()
+    ((ask, _),) = world.asked
+    assert [one.id for one in ask.directories] == [LOST if is_lost else DIRECTORY]
+    world.answer(ErrorCode.NONE)
+    world.run()
+    assert world.asked == []
+
+
+def test_a_report_on_which_the_controller_failed_is_sent_again() -> None:
+    world = make_world()
+    _, response = world.asked.pop()
+    response.fail(RuntimeError("a bug"))
+    world.run()
+    assert world.answer(ErrorCode.NONE) == [0, 1]

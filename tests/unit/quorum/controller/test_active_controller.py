@@ -25,8 +25,10 @@ from ottla.quorum.metadata_follower import MetadataFollower
 from ottla.quorum.quorum_protocols import CommittedRecords, PreparedAppend
 from ottla.quorum.voters import Endpoint, VoterIdentity
 from ottla.security.principal import Principal
+from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.delete_topics import DeleteTopicsResponse
+from ottla.wire.metadata_records.configs import ConfigRecord
 from ottla.wire.metadata_records.features import FeatureLevelRecord
 from ottla.wire.metadata_records.metadata_transactions import BeginTransactionRecord, EndTransactionRecord
 from ottla.wire.metadata_records.partitions import PartitionChangeRecord, PartitionRecord
@@ -336,3 +338,15 @@ def test_a_leader_that_was_replaced_is_caught_up_when_it_has_read_so() -> None:
     assert not world.controller.sessions.knows_what_it_leads(brokers[1], before)
     assert world.controller.sessions.knows_what_it_leads(brokers[1], world.controller.image.offset)
     assert world.controller.sessions.knows_what_it_leads(brokers[2], before)
+
+
+def test_a_controller_that_takes_over_obeys_the_configs_that_were_set_before() -> None:
+    world = World()
+    assert world.controller.view().configs.node.min_insync_replicas == 1
+    number = ConfigRecord(
+        resource_type=ResourceType.BROKER, resource_name="", name="min.insync.replicas", value="2"
+    )
+    world.controller.append([number])
+    assert world.controller.view().configs.node.min_insync_replicas == 2
+    world.commit(0)
+    assert world.new_controller().view().configs.node.min_insync_replicas == 2

@@ -58,8 +58,8 @@ def begin_eligible_leaders(view: ControllerView) -> list[Any]:
     From then on `min.insync.replicas` is the cluster's. Were it left to each broker, a leader could commit
     with fewer replicas than the controller takes for needed.
 
-    Where nobody leads, the last in-sync replica is the last known leader. Otherwise nobody could lead again if
-    its broker comes back and may have lost records: it is in sync no more then.
+    Where nobody leads, the last in-sync replica is the last known leader. Otherwise nobody could lead again
+    if its broker comes back and may have lost records: it is in sync no more then.
     """
     records: list[Any] = [
         PartitionChangeRecord(
