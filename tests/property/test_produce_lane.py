@@ -12,7 +12,7 @@ from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.broker.lanes.produce_lane import ProduceLanes
 from ottla.broker.lifecycle.startup import Node
-from ottla.broker.serving.handlers import CloseConnection
+from ottla.broker.serving.replies import CloseConnection
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.records.batch import BatchView
 from ottla.wire.apis import ApiKey, api_of

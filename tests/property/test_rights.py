@@ -18,7 +18,8 @@ from tests.support.in_process import InProcessClient, in_process_node
 from ottla.broker.authorization.refusals import refused
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import CloseConnection, declared_of
+from ottla.broker.serving.handlers import declared_of
+from ottla.broker.serving.replies import CloseConnection
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.security.principal import ANONYMOUS, Principal

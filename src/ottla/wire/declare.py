@@ -20,7 +20,7 @@ and a declaration costs 10 us at import instead of 500. Messages never change: `
 
 from collections.abc import Callable
 from operator import itemgetter
-from typing import Annotated, Any, Final, NamedTuple, TypeVar, dataclass_transform
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, Protocol, TypeVar, dataclass_transform
 
 from ottla.wire.versions import NO_VERSIONS, Versions, parse_versions
 
@@ -35,6 +35,12 @@ Records = Annotated[memoryview, "records"]
 """Record batches, handed on without a copy. A sender may put any sized thing its socket can write."""
 
 T = TypeVar("T")
+
+
+class Message(Protocol):
+    """Any message or part of one, for type checkers, which take the classes for dataclasses."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 class _Required:

@@ -5,6 +5,7 @@ from typing import Any, Final
 from ottla.broker.authorization.guards import Serve, guards
 from ottla.broker.authorization.refusals import only_error, refused
 from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.replies import Reply
 from ottla.security.rights import CLUSTER, Operation, on_cluster
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import replace
@@ -36,7 +37,7 @@ _DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 @guards(ApiKey.ELECT_LEADERS)
-def elect_leaders(ask: ElectLeadersRequest, context: RequestContext, serve: Serve) -> Any:
+def elect_leaders(ask: ElectLeadersRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the cluster. The first version has no error for the request as a whole."""
     if context.allows(on_cluster(Operation.ALTER), CLUSTER):
         return serve(ask)
@@ -72,7 +73,7 @@ def list_partition_reassignments(
 
 
 @guards(ApiKey.DESCRIBE_CLIENT_QUOTAS)
-def describe_client_quotas(ask: DescribeClientQuotasRequest, context: RequestContext, serve: Serve) -> Any:
+def describe_client_quotas(ask: DescribeClientQuotasRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the cluster."""
     if context.allows(on_cluster(Operation.DESCRIBE_CONFIGS), CLUSTER):
         return serve(ask)
@@ -91,7 +92,7 @@ def describe_user_scram_credentials(
 
 
 @guards(ApiKey.ALTER_REPLICA_LOG_DIRS)
-def alter_replica_log_dirs(ask: AlterReplicaLogDirsRequest, context: RequestContext, serve: Serve) -> Any:
+def alter_replica_log_dirs(ask: AlterReplicaLogDirsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the cluster."""
     if context.allows(on_cluster(Operation.ALTER), CLUSTER):
         return serve(ask)

@@ -6,6 +6,7 @@ from ottla.broker.authorization.guards import Serve, guards
 from ottla.broker.authorization.refusals import MESSAGES
 from ottla.broker.authorization.sorting import sort_out
 from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.replies import Reply
 from ottla.security.rights import CLUSTER, Operation, Right
 from ottla.security.rights import ResourceType as Resource
 from ottla.wire.apis import ApiKey
@@ -55,7 +56,7 @@ def _find_denial(
 
 
 @guards(ApiKey.DESCRIBE_CONFIGS)
-def describe_configs(ask: DescribeConfigsRequest, context: RequestContext, serve: Serve) -> Any:
+def describe_configs(ask: DescribeConfigsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each resource."""
 
     def refuse(resource: DescribeConfigsResource) -> DescribeConfigsResult | None:
@@ -76,7 +77,7 @@ def describe_configs(ask: DescribeConfigsRequest, context: RequestContext, serve
 
 
 @guards(ApiKey.ALTER_CONFIGS)
-def alter_configs(ask: AlterConfigsRequest, context: RequestContext, serve: Serve) -> Any:
+def alter_configs(ask: AlterConfigsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each resource."""
 
     def refuse(resource: alter_messages.AlterConfigsResource) -> Any | None:

@@ -8,6 +8,7 @@ from ottla.broker.authorization.refusals import only_error
 from ottla.broker.authorization.sorting import change_each, only, sort_out
 from ottla.broker.coordinators.internal_topics import find_topology_fault
 from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.replies import Reply
 from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
 from ottla.coordination.group.streams.answers import refused_heartbeat as refused_streams_heartbeat
 from ottla.coordination.group.streams.topology import all_topic_names
@@ -54,7 +55,7 @@ _SHARE_KEY: Final = 2
 
 
 @guards(ApiKey.JOIN_GROUP)
-def join_group(ask: JoinGroupRequest, context: RequestContext, serve: Serve) -> Any:
+def join_group(ask: JoinGroupRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the group."""
     if context.allows(_READ, ask.group_id):
         return serve(ask)
@@ -68,7 +69,7 @@ def join_group(ask: JoinGroupRequest, context: RequestContext, serve: Serve) -> 
 
 
 @guards(ApiKey.SYNC_GROUP)
-def sync_group(ask: SyncGroupRequest, context: RequestContext, serve: Serve) -> Any:
+def sync_group(ask: SyncGroupRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the group."""
     if context.allows(_READ, ask.group_id):
         return serve(ask)
@@ -76,13 +77,13 @@ def sync_group(ask: SyncGroupRequest, context: RequestContext, serve: Serve) -> 
 
 
 @guards(ApiKey.HEARTBEAT)
-def heartbeat(ask: HeartbeatRequest, context: RequestContext, serve: Serve) -> Any:
+def heartbeat(ask: HeartbeatRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the group."""
     return serve(ask) if context.allows(_READ, ask.group_id) else HeartbeatResponse(error_code=_DENIED)
 
 
 @guards(ApiKey.LEAVE_GROUP)
-def leave_group(ask: LeaveGroupRequest, context: RequestContext, serve: Serve) -> Any:
+def leave_group(ask: LeaveGroupRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the group."""
     return serve(ask) if context.allows(_READ, ask.group_id) else LeaveGroupResponse(error_code=_DENIED)
 
@@ -101,7 +102,9 @@ def consumer_group_heartbeat(
 
 
 @guards(ApiKey.STREAMS_GROUP_HEARTBEAT)
-def streams_group_heartbeat(ask: StreamsGroupHeartbeatRequest, context: RequestContext, serve: Serve) -> Any:
+def streams_group_heartbeat(
+    ask: StreamsGroupHeartbeatRequest, context: RequestContext, serve: Serve
+) -> Reply:
     """Ask for the group, and for each topic of the topology. Whether topics may be created is seen later."""
     if not context.allows(_READ, ask.group_id):
         return refused_streams_heartbeat(_DENIED).response
@@ -114,14 +117,14 @@ def streams_group_heartbeat(ask: StreamsGroupHeartbeatRequest, context: RequestC
 
 
 @guards(ApiKey.DESCRIBE_GROUPS)
-def describe_groups(ask: DescribeGroupsRequest, context: RequestContext, serve: Serve) -> Any:
+def describe_groups(ask: DescribeGroupsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each group, and say what the client may do to it."""
 
     def refuse(group_id: str) -> DescribedGroup | None:
         if context.allows(_DESCRIBE, group_id):
             return None
         # Kafka gives no sentence here.
-        return only_error(DescribedGroup, _DENIED, group_id=group_id, error_message=None)  # type: ignore[no-any-return]
+        return only_error(DescribedGroup, _DENIED, group_id=group_id, error_message=None)
 
     answer = sort_out(context, ask, serve, "groups", "groups", refuse, DescribeGroupsResponse)
     if not ask.include_authorized_operations:
@@ -136,7 +139,7 @@ def _with_operations(group: DescribedGroup, context: RequestContext) -> Describe
 
 
 @guards(ApiKey.LIST_GROUPS)
-def list_groups(ask: ListGroupsRequest, context: RequestContext, serve: Serve) -> Any:
+def list_groups(ask: ListGroupsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Leave out groups that the client may not describe."""
     if context.may(on_cluster(Operation.DESCRIBE), CLUSTER):
         return serve(ask)
@@ -146,7 +149,7 @@ def list_groups(ask: ListGroupsRequest, context: RequestContext, serve: Serve) -
 
 
 @guards(ApiKey.DELETE_GROUPS)
-def delete_groups(ask: DeleteGroupsRequest, context: RequestContext, serve: Serve) -> Any:
+def delete_groups(ask: DeleteGroupsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each group."""
     names = tuple(dict.fromkeys(ask.group_names))
 
@@ -167,7 +170,7 @@ def delete_groups(ask: DeleteGroupsRequest, context: RequestContext, serve: Serv
 
 
 @guards(ApiKey.FIND_COORDINATOR)
-def find_coordinator(ask: FindCoordinatorRequest, context: RequestContext, serve: Serve) -> Any:
+def find_coordinator(ask: FindCoordinatorRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each group or transactional id. Only brokers look for coordinators of share groups."""
     find_denial = _key_check(ask.key_type, context)
     if context.version < SEVERAL_FROM:

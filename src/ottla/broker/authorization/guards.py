@@ -1,7 +1,7 @@
 """The table of guards: what stands between a request and its handler where access rules hold.
 
     @guards(ApiKey.LIST_OFFSETS)
-    def list_offsets(ask: ListOffsetsRequest, context: RequestContext, serve: Serve) -> Any:
+    def list_offsets(ask: ListOffsetsRequest, context: RequestContext, serve: Serve) -> Reply:
 
 A guard lets the handler serve what the client may ask for, and answers for the rest as Kafka does. It sees
 the same requests as the handler: of a large one that is cut, each part. So handlers know nothing of access
@@ -14,20 +14,19 @@ handlers ask by themselves, and are listed in `CHECKED_BY_HANDLER`.
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ottla.broker.authorization.refusals import refused
+from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import Handler, declared_of
+from ottla.broker.serving.replies import Reply
 from ottla.security.rights import CLUSTER, ResourceType, Right
 from ottla.wire.apis import ApiKey
 from ottla.wire.error_code import ErrorCode
 
-if TYPE_CHECKING:
-    from ottla.broker.serving.context import RequestContext
-
-Serve: TypeAlias = Callable[[Any], Any]
+Serve: TypeAlias = Callable[[Any], Reply]
 """Calls the handler with what the client may ask for."""
-Guard: TypeAlias = Callable[[Any, "RequestContext", Serve], Any]
+Guard: TypeAlias = Callable[[Any, RequestContext, Serve], Reply]
 F = TypeVar("F", bound=Guard)
 
 CHECKED_BY_HANDLER: Final = frozenset(
@@ -90,7 +89,7 @@ def find_guard(key: ApiKey) -> Guard | None:
 def cluster_guard(right: Right) -> Guard:
     """Return the guard of an API that is served or refused as a whole."""
 
-    def guard(ask: Any, context: "RequestContext", serve: Serve) -> Any:
+    def guard(ask: Any, context: RequestContext, serve: Serve) -> Reply:
         if context.allows(right, CLUSTER):
             return serve(ask)
         return refused(ask, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -104,7 +103,7 @@ def guarded(key: ApiKey, handler: Handler) -> Handler:
     if guard is None:
         return handler
 
-    def handle(ask: Any, context: "RequestContext") -> Any:
+    def handle(ask: Any, context: RequestContext) -> Reply:
         return guard(ask, context, lambda allowed: handler(allowed, context))
 
     return handle

@@ -1,11 +1,12 @@
 """The guards of APIs about the offsets of groups."""
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.broker.authorization.guards import Serve, guards
-from ottla.broker.authorization.refusals import only_error, then
+from ottla.broker.authorization.refusals import only_error
 from ottla.broker.authorization.sorting import sort_out
 from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.replies import Reply, then
 from ottla.coordination.group.offsets.commit import refused_commit, refused_transactional_commit
 from ottla.security.rights import Operation, on_group, on_topic, on_transactional_id
 from ottla.wire.apis import ApiKey
@@ -57,7 +58,7 @@ _READ, _DESCRIBE = on_topic(Operation.READ), on_topic(Operation.DESCRIBE)
 
 
 @guards(ApiKey.OFFSET_COMMIT)
-def offset_commit(ask: OffsetCommitRequest, context: RequestContext, serve: Serve) -> Any:
+def offset_commit(ask: OffsetCommitRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the group as a whole, and for each topic."""
     if not context.allows(_READ_GROUP, ask.group_id):
         return refused_commit(ask, _GROUP)
@@ -89,7 +90,7 @@ def _may_commit(topic: OffsetCommitRequestTopic, context: RequestContext) -> boo
 
 
 @guards(ApiKey.TXN_OFFSET_COMMIT)
-def txn_offset_commit(ask: TxnOffsetCommitRequest, context: RequestContext, serve: Serve) -> Any:
+def txn_offset_commit(ask: TxnOffsetCommitRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the transactional id and the group as a whole, and for each topic."""
     if not context.allows(on_transactional_id(Operation.WRITE), ask.transactional_id):
         return refused_transactional_commit(ask, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -111,7 +112,7 @@ def txn_offset_commit(ask: TxnOffsetCommitRequest, context: RequestContext, serv
 
 
 @guards(ApiKey.OFFSET_DELETE)
-def offset_delete(ask: OffsetDeleteRequest, context: RequestContext, serve: Serve) -> Any:
+def offset_delete(ask: OffsetDeleteRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the group as a whole, and for each topic."""
     if not context.allows(_DELETE_GROUP, ask.group_id):
         return only_error(OffsetDeleteResponse, _GROUP)
@@ -141,7 +142,7 @@ def offset_delete(ask: OffsetDeleteRequest, context: RequestContext, serve: Serv
 
 
 @guards(ApiKey.OFFSET_FETCH)
-def offset_fetch(ask: OffsetFetchRequest, context: RequestContext, serve: Serve) -> Any:
+def offset_fetch(ask: OffsetFetchRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each group, and for each of its topics. Topics that nobody named are left out."""
     if context.version < SEVERAL_GROUPS_FROM:
         return _fetch_of_one(ask, context, serve)
@@ -229,7 +230,7 @@ def _refused_topics(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopic
     )
 
 
-def _fetch_of_one(ask: OffsetFetchRequest, context: RequestContext, serve: Serve) -> Any:
+def _fetch_of_one(ask: OffsetFetchRequest, context: RequestContext, serve: Serve) -> Reply:
     """The same for versions that ask about one group."""
     if not context.allows(_DESCRIBE_GROUP, ask.group_id):
         topics: tuple[OffsetFetchResponseTopic, ...] = ()

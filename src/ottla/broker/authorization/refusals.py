@@ -1,17 +1,16 @@
 """Answers that refuse a request or a part of it, made from what the response declares."""
 
-from collections.abc import Callable, Sequence
-from types import GeneratorType
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
 
-from ottla.broker.deferred import Deferred
-from ottla.broker.serving.in_turns import InTurns, settle
 from ottla.quorum.controller.deciders import MODULES, find_decider
 from ottla.quorum.controller.decision import Refusal
 from ottla.wire.apis import api_of
-from ottla.wire.declare import fields_of, replace, spec_of
+from ottla.wire.declare import Message, fields_of, replace, spec_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.layout import empty
+
+M = TypeVar("M", bound=Message)
 
 MESSAGES: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
@@ -24,36 +23,26 @@ MESSAGES: Final = {
 """The sentences of Kafka's errors. Clients show them to their users."""
 
 
-def refused(ask: Any, error_code: ErrorCode) -> Any:
+def refused(ask: Any, error_code: ErrorCode) -> Message:
     """Return the response that refuses a request as a whole."""
     key = spec_of(type(ask)).api_key
     assert key is not None, "only requests are refused"
     if key in MODULES:
-        return find_decider(type(ask)).refuse(ask, Refusal(error_code, MESSAGES.get(error_code)))
-    return only_error(api_of(key).response, error_code)
+        refusal: Message = find_decider(type(ask)).refuse(ask, Refusal(error_code, MESSAGES.get(error_code)))
+        return refusal
+    response: type[Message] = api_of(key).response
+    return only_error(response, error_code)
 
 
-def only_error(response: type[Any], error_code: ErrorCode, **values: Any) -> Any:
+def only_error(response: type[M], error_code: ErrorCode, **values: Any) -> M:
     """Return a response, or a part of one, that says nothing but an error and `values`."""
     declared = fields_of(response)
     if "error_code" in declared:
         values["error_code"] = error_code
     if "error_message" in declared:
         values.setdefault("error_message", MESSAGES.get(error_code))
-    return replace(empty(response), **values)
-
-
-def then(response: Any, change: Callable[[Any], Any]) -> Any:
-    """Change a handler's answer, now or when it comes."""
-    if isinstance(response, Deferred):
-        return response.then(change)
-    if isinstance(response, GeneratorType):
-        return _change_in_turns(response, change)
-    return change(response)
-
-
-def _change_in_turns(work: InTurns[Any], change: Callable[[Any], Any]) -> InTurns[Any]:
-    return change((yield from settle(work)))
+    nothing: M = empty(response)
+    return replace(nothing, **values)
 
 
 def in_order(asked: Sequence[Any], denied: dict[int, Any], answers: Sequence[Any]) -> tuple[Any, ...]:

@@ -3,14 +3,15 @@
 from typing import Any, Final
 
 from ottla.broker.authorization.guards import Serve, guards
-from ottla.broker.authorization.refusals import only_error, then
+from ottla.broker.authorization.refusals import only_error
 from ottla.broker.authorization.sorting import sort_out
 from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.replies import Reply, then
 from ottla.coordination.group.share.heartbeat import refused_heartbeat
 from ottla.model.uuid import ZERO_UUID
 from ottla.security.rights import CLUSTER, Operation, on_cluster, on_group, on_topic
 from ottla.wire.apis import ApiKey, api_of
-from ottla.wire.declare import replace, spec_of
+from ottla.wire.declare import Message, replace, spec_of
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import (
     delete_share_group_state,
@@ -39,7 +40,7 @@ _CLUSTER_DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 @guards(ApiKey.SHARE_GROUP_HEARTBEAT)
-def share_group_heartbeat(ask: ShareGroupHeartbeatRequest, context: RequestContext, serve: Serve) -> Any:
+def share_group_heartbeat(ask: ShareGroupHeartbeatRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the group, and for each topic that is subscribed to."""
     if not context.allows(on_group(Operation.READ), ask.group_id):
         return refused_heartbeat(ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -127,7 +128,7 @@ _STATE_RESULTS: Final = {
 
 
 @guards(*_STATE_RESULTS)
-def share_group_state(ask: Any, context: RequestContext, serve: Serve) -> Any:
+def share_group_state(ask: Any, context: RequestContext, serve: Serve) -> Reply:
     """Only brokers ask share coordinators. A refusal is given for each partition."""
     if context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
         return serve(ask)
@@ -135,7 +136,7 @@ def share_group_state(ask: Any, context: RequestContext, serve: Serve) -> Any:
     assert key is not None, "only requests are guarded"
     api = api_of(key)
     topic_result, partition_result = _STATE_RESULTS[api.key]
-    return api.response(
+    refusal: Message = api.response(
         results=tuple(
             topic_result(
                 topic_id=topic.topic_id,
@@ -147,3 +148,4 @@ def share_group_state(ask: Any, context: RequestContext, serve: Serve) -> Any:
             for topic in ask.topics
         )
     )
+    return refusal

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.broker.authorization.guards import Serve
-from ottla.broker.authorization.refusals import in_order, then
+from ottla.broker.authorization.refusals import in_order
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.in_turns import AT_ONCE, InTurns, finish, settle
+from ottla.broker.serving.in_turns import AT_ONCE, InTurns, finish
+from ottla.broker.serving.replies import Reply, settle, then
 from ottla.wire.declare import replace
 from ottla.wire.layout import empty
 
@@ -19,7 +20,7 @@ def sort_out(
     answered: str,
     refuse: Callable[[Any], Any | None],
     response: type[Any],
-) -> Any:
+) -> Reply:
     """Serve the entries of one list that the client may use, and put the refusals of the others beside.
 
     `refuse` returns the refusal of an entry, or None for one that is allowed. `response` is what the refusals
@@ -61,15 +62,15 @@ def _sort_out(
 
 
 def change_each(
-    context: RequestContext, answer: Any, listed: str, change: Callable[[Any], Any | None]
-) -> Any:
+    context: RequestContext, answer: Reply, listed: str, change: Callable[[Any], Any | None]
+) -> Reply:
     """Change each entry that an answer lists. None leaves it out."""
     if context.portion_of:
         return then(answer, lambda response: finish(_change_each(response, listed, change)))
     return _change_each(answer, listed, change)
 
 
-def _change_each(answer: Any, listed: str, change: Callable[[Any], Any | None]) -> InTurns[Any]:
+def _change_each(answer: Reply, listed: str, change: Callable[[Any], Any | None]) -> InTurns[Any]:
     response = yield from settle(answer)
     changed: list[Any] = []
     for place, entry in enumerate(getattr(response, listed)):

@@ -1,13 +1,12 @@
 """The guards of APIs about topics and their partitions."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from ottla.broker.authorization.guards import Serve, guards
-from ottla.broker.authorization.refusals import MESSAGES, only_error, then
+from ottla.broker.authorization.refusals import MESSAGES, only_error
 from ottla.broker.authorization.sorting import change_each, sort_out
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import CloseConnection
+from ottla.broker.serving.replies import CloseConnection, Reply, then
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.security.rights import (
     CLUSTER,
@@ -84,7 +83,7 @@ _DESCRIBE_CONFIGS = on_topic(Operation.DESCRIBE_CONFIGS)
 
 
 @guards(ApiKey.PRODUCE)
-def produce(ask: ProduceRequest, context: RequestContext, serve: Serve) -> Any:
+def produce(ask: ProduceRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the transactional id as a whole, and for each topic. What batches say, the handler checks."""
     if ask.transactional_id is not None and not context.allows(
         on_transactional_id(Operation.WRITE), ask.transactional_id
@@ -153,7 +152,7 @@ def _refuse_produce(
 
 
 @guards(ApiKey.LIST_OFFSETS)
-def list_offsets(ask: ListOffsetsRequest, context: RequestContext, serve: Serve) -> Any:
+def list_offsets(ask: ListOffsetsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each topic."""
 
     def refuse(topic: ListOffsetsTopic) -> ListOffsetsTopicResponse | None:
@@ -171,7 +170,7 @@ def list_offsets(ask: ListOffsetsRequest, context: RequestContext, serve: Serve)
 
 
 @guards(ApiKey.DELETE_RECORDS)
-def delete_records(ask: DeleteRecordsRequest, context: RequestContext, serve: Serve) -> Any:
+def delete_records(ask: DeleteRecordsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each topic."""
 
     def refuse(topic: DeleteRecordsTopic) -> DeleteRecordsTopicResult | None:
@@ -191,7 +190,7 @@ def delete_records(ask: DeleteRecordsRequest, context: RequestContext, serve: Se
 
 
 @guards(ApiKey.OFFSET_FOR_LEADER_EPOCH)
-def offset_for_leader_epoch(ask: OffsetForLeaderEpochRequest, context: RequestContext, serve: Serve) -> Any:
+def offset_for_leader_epoch(ask: OffsetForLeaderEpochRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each topic, unless it is another broker."""
     if context.may(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
         return serve(ask)
@@ -210,7 +209,7 @@ def offset_for_leader_epoch(ask: OffsetForLeaderEpochRequest, context: RequestCo
 
 
 @guards(ApiKey.DESCRIBE_PRODUCERS)
-def describe_producers(ask: DescribeProducersRequest, context: RequestContext, serve: Serve) -> Any:
+def describe_producers(ask: DescribeProducersRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each topic."""
 
     def refuse(topic: DescribeProducersTopic) -> DescribeProducersTopicResult | None:
@@ -230,7 +229,7 @@ def describe_producers(ask: DescribeProducersRequest, context: RequestContext, s
 
 
 @guards(ApiKey.CREATE_TOPICS)
-def create_topics(ask: CreateTopicsRequest, context: RequestContext, serve: Serve) -> Any:
+def create_topics(ask: CreateTopicsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the cluster or for each topic. The configs of a new topic are a right of their own."""
     may_create_all = context.may(on_cluster(Operation.CREATE), CLUSTER)
 
@@ -253,7 +252,7 @@ def create_topics(ask: CreateTopicsRequest, context: RequestContext, serve: Serv
 
 
 @guards(ApiKey.DELETE_TOPICS)
-def delete_topics(ask: DeleteTopicsRequest, context: RequestContext, serve: Serve) -> Any:
+def delete_topics(ask: DeleteTopicsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the cluster or for each topic. Its name, and that it does not exist, is for users who may
     describe it.
     """
@@ -289,7 +288,7 @@ def _deletion_refused(
 
 
 @guards(ApiKey.CREATE_PARTITIONS)
-def create_partitions(ask: CreatePartitionsRequest, context: RequestContext, serve: Serve) -> Any:
+def create_partitions(ask: CreatePartitionsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each topic."""
 
     def refuse(topic: CreatePartitionsTopic) -> CreatePartitionsTopicResult | None:

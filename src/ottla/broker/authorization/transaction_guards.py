@@ -1,11 +1,12 @@
 """The guards of APIs about transactions."""
 
-from typing import Any, Final
+from typing import Final
 
 from ottla.broker.authorization.guards import Serve, guards
 from ottla.broker.authorization.refusals import only_error
 from ottla.broker.authorization.sorting import change_each, only, sort_out
 from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.replies import Reply
 from ottla.security.rights import (
     CLUSTER,
     Operation,
@@ -48,7 +49,7 @@ _CLUSTER_ACTION = on_cluster(Operation.CLUSTER_ACTION)
 
 
 @guards(ApiKey.INIT_PRODUCER_ID)
-def init_producer_id(ask: InitProducerIdRequest, context: RequestContext, serve: Serve) -> Any:
+def init_producer_id(ask: InitProducerIdRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the transactional id, or without one for any topic that the producer may write to."""
     error_code = ErrorCode.NONE
     if ask.transactional_id is not None:
@@ -68,7 +69,7 @@ def init_producer_id(ask: InitProducerIdRequest, context: RequestContext, serve:
 
 
 @guards(ApiKey.ADD_PARTITIONS_TO_TXN)
-def add_partitions_to_txn(ask: AddPartitionsToTxnRequest, context: RequestContext, serve: Serve) -> Any:
+def add_partitions_to_txn(ask: AddPartitionsToTxnRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask clients for the transactional id and each topic, and brokers for the right of a broker."""
     if context.version >= SEVERAL_FROM:
         if context.allows(_CLUSTER_ACTION, CLUSTER):
@@ -102,7 +103,7 @@ def add_partitions_to_txn(ask: AddPartitionsToTxnRequest, context: RequestContex
 
 
 @guards(ApiKey.ADD_OFFSETS_TO_TXN)
-def add_offsets_to_txn(ask: AddOffsetsToTxnRequest, context: RequestContext, serve: Serve) -> Any:
+def add_offsets_to_txn(ask: AddOffsetsToTxnRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the transactional id and the group."""
     if not context.allows(_WRITE, ask.transactional_id):
         return AddOffsetsToTxnResponse(error_code=_DENIED)
@@ -112,7 +113,7 @@ def add_offsets_to_txn(ask: AddOffsetsToTxnRequest, context: RequestContext, ser
 
 
 @guards(ApiKey.END_TXN)
-def end_txn(ask: EndTxnRequest, context: RequestContext, serve: Serve) -> Any:
+def end_txn(ask: EndTxnRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the transactional id."""
     if context.allows(_WRITE, ask.transactional_id):
         return serve(ask)
@@ -120,7 +121,7 @@ def end_txn(ask: EndTxnRequest, context: RequestContext, serve: Serve) -> Any:
 
 
 @guards(ApiKey.WRITE_TXN_MARKERS)
-def write_txn_markers(ask: WriteTxnMarkersRequest, context: RequestContext, serve: Serve) -> Any:
+def write_txn_markers(ask: WriteTxnMarkersRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the right of a broker, or that to alter the cluster."""
     if context.may(on_cluster(Operation.ALTER), CLUSTER) or context.allows(_CLUSTER_ACTION, CLUSTER):
         return serve(ask)
@@ -145,15 +146,13 @@ def write_txn_markers(ask: WriteTxnMarkersRequest, context: RequestContext, serv
 
 
 @guards(ApiKey.DESCRIBE_TRANSACTIONS)
-def describe_transactions(ask: DescribeTransactionsRequest, context: RequestContext, serve: Serve) -> Any:
+def describe_transactions(ask: DescribeTransactionsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for each transactional id. Topics that the client may not describe are left out."""
 
     def refuse(transactional_id: str) -> TransactionState | None:
         if context.allows(_DESCRIBE, transactional_id):
             return None
-        return only_error(  # type: ignore[no-any-return]
-            TransactionState, _DENIED, transactional_id=transactional_id
-        )
+        return only_error(TransactionState, _DENIED, transactional_id=transactional_id)
 
     def leave_out(state: TransactionState) -> TransactionState:
         visible = tuple(
@@ -174,7 +173,7 @@ def describe_transactions(ask: DescribeTransactionsRequest, context: RequestCont
 
 
 @guards(ApiKey.LIST_TRANSACTIONS)
-def list_transactions(ask: ListTransactionsRequest, context: RequestContext, serve: Serve) -> Any:
+def list_transactions(ask: ListTransactionsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Leave out transactional ids that the client may not describe."""
 
     may_see = only(lambda state: context.may(_DESCRIBE, state.transactional_id))

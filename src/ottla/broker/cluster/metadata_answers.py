@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.cluster.partition_descriptions import PartitionDescriptions, leader_and_replicas
 from ottla.broker.logs.partition import INTERNAL_TOPICS
-from ottla.broker.serving.handlers import EncodedResponse
+from ottla.broker.serving.replies import EncodedResponse
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import Topic
 from ottla.model.uuid import Uuid

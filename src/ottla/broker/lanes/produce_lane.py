@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.logs.partition import Partition
-from ottla.broker.serving.handlers import EncodedResponse
 from ottla.broker.serving.lanes import NOT_MINE
+from ottla.broker.serving.replies import EncodedResponse
 from ottla.records.attributes import TRANSACTIONAL_BIT
 from ottla.records.batch import ATTRIBUTES_LOW_BYTE, HEADER_BYTES
 from ottla.security.rights import Operation, on_topic

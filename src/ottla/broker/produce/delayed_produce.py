@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.logs.partition import Partition
-from ottla.broker.serving.handlers import EncodedResponse
+from ottla.broker.serving.replies import EncodedResponse
 from ottla.model.ids import Offset
 from ottla.storage.errors import LeadershipLost, LogDirectoryOffline
 from ottla.wire.declare import replace

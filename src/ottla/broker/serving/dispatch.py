@@ -15,16 +15,15 @@ Requests that are large, and answers that are, are not worked on here: `large_re
 import struct
 from collections.abc import Callable, Generator
 from struct import Struct
-from types import GeneratorType
 from typing import Any, Final
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.limits.quotas import QuotaKind
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import NO_REPLY, NewLanes
-from ottla.broker.serving.in_turns import settle
+from ottla.broker.serving.handlers import NewLanes
 from ottla.broker.serving.lanes import NOT_MINE, Lanes
 from ottla.broker.serving.large_requests import LargeRequest, held
+from ottla.broker.serving.replies import NO_REPLY, Reply, is_in_turns, settle
 from ottla.broker.serving.routes import Pieces, Route, Routes
 from ottla.broker.serving.served_apis import SERVED
 from ottla.runtime.connections.receive_buffer import SHARED_BYTES
@@ -138,10 +137,10 @@ class Session:
             return PENDING
         if route.new_lanes is not None:
             self._learn(ask, frame, position, route, route.new_lanes)
-        response = route.handler(ask, context)
+        reply = route.handler(ask, context)
         if context.node.quotas.limits_requests and not route.is_exempt(ask, context):
-            response = self._count_time(self._now_ns() - started_ns, response)
-        return self._finish(route, correlation_id, started_ns, response)
+            reply = self._count_time(self._now_ns() - started_ns, reply)
+        return self._finish(route, correlation_id, started_ns, reply)
 
     def _read_rest_of_head(self, frame: memoryview, client_id_size: int, is_flexible: bool) -> int:
         """Take note of the client id, nearly always the one known already. Return where the body begins."""
@@ -160,24 +159,24 @@ class Session:
             return stop
         return stop + 1 if frame[stop] == 0 else decode_request_head(frame).body_position
 
-    def _finish(self, route: Route, correlation_id: int, started_ns: int, response: Any) -> Pieces | None:
-        if type(response) is Deferred:
-            if not response.is_done:
-                self._park(route, correlation_id, started_ns, response)
+    def _finish(self, route: Route, correlation_id: int, started_ns: int, reply: Reply) -> Pieces | None:
+        if isinstance(reply, Deferred):
+            if not reply.is_done:
+                self._park(route, correlation_id, started_ns, reply)
                 return PENDING
-            response = response.value()
-        elif type(response) is GeneratorType:
-            self._begin(self._answer_in_turns(route, correlation_id, started_ns, response))
+            reply = reply.value()
+        elif is_in_turns(reply):
+            self._begin(self._answer_in_turns(route, correlation_id, started_ns, reply))
             return PENDING
         route.count(started_ns)
-        if response is NO_REPLY:
+        if reply is NO_REPLY:
             return []
         if route.encodes_at_once:
-            pieces = route.encode_answer(correlation_id, response)
+            pieces = route.encode_answer(correlation_id, reply)
             if self._fresh_errors:
                 self.context.node.journal.refused(self.context, self._fresh_errors)
             return pieces
-        encoding = route.encode_patiently(correlation_id, response)
+        encoding = route.encode_patiently(correlation_id, reply)
         try:
             next(encoding)
         except StopIteration as done:
@@ -213,8 +212,8 @@ class Session:
         self._task = task
         task.begin(work())
 
-    def _answer_in_turns(self, route: Route, correlation_id: int, started_ns: int, response: Any) -> Work:
-        response = yield from settle(response)
+    def _answer_in_turns(self, route: Route, correlation_id: int, started_ns: int, reply: Reply) -> Work:
+        response = yield from settle(reply)
         self.context.abandon = None
         route.count(started_ns)
         if response is NO_REPLY:
@@ -283,7 +282,7 @@ class Session:
             self.context.abandon = None
         self.context.closed()
 
-    def _park(self, route: Route, correlation_id: int, started_ns: int, response: Deferred[Any]) -> None:
+    def _park(self, route: Route, correlation_id: int, started_ns: int, reply: Deferred[Any]) -> None:
         def answer(value: Any) -> None:
             self.context.abandon = None
             try:
@@ -294,7 +293,7 @@ class Session:
                 if pieces is not None:
                     self._answer_later(pieces)
 
-        response.when_done(answer, self._fail)
+        reply.when_done(answer, self._fail)
 
 
 def _decode_beginning(route: Route, frame: memoryview, position: int) -> Any:

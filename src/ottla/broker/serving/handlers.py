@@ -8,10 +8,9 @@ served, which rights it asks for, whether the controller decides it, where a lar
 long its answers may be. What ApiVersions and the login have to know before a handler is imported is collected
 from there into `served_apis`.
 
-A handler returns the answer, a `Deferred` of it, `NO_REPLY`, or an answer that is encoded already. It runs
-on the event loop and must not block. One whose request is a list says by a `Cut` where a large one may be
-cut: it is then called for each part. One that cannot be cut and may take long returns a generator, which
-yields wherever others may be served and returns the answer.
+A handler returns a `Reply`: see `replies`. It runs on the event loop and must not block. One whose request is
+a list says by a `Cut` where a large one may be cut: it is then called for each part. One that cannot be cut
+and may take long returns a generator, which yields wherever others may be served and returns the answer.
 
 Record batches in `ask` lie in the connection's receive buffer: they are valid until the handler returns, so
 one that defers before it has used them copies them first.
@@ -24,12 +23,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.replies import Reply
 from ottla.broker.serving.served_apis import SERVED, Listener
-from ottla.runtime.connections.listener import ConnectionEnded
 from ottla.security.rights import Right
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import spec_of
@@ -39,26 +38,10 @@ if TYPE_CHECKING:
 
 APIS: Final = "ottla.broker.apis"
 """Where the handlers are."""
-F = TypeVar("F", bound=Callable[..., Any])
-Handler = Callable[[Any, RequestContext], Any]
-
-
-class NoReply:
-    """The type of `NO_REPLY`."""
-
-
-NO_REPLY: Final = NoReply()
-"""What a handler returns when the client expects no answer at all (Produce with acks 0)."""
-
-
-class EncodedResponse(NamedTuple):
-    """The body of an answer, encoded already for the version that was asked in."""
-
-    body: bytes
-
-
-class CloseConnection(ConnectionEnded):
-    """Raised by a handler: close the connection without an answer, which is how some errors are reported."""
+Ask = TypeVar("Ask")
+Context = TypeVar("Context", bound=RequestContext)
+Replied = TypeVar("Replied", bound=Reply)
+Handler: TypeAlias = Callable[[Any, RequestContext], Reply]
 
 
 BROKERS: Final = frozenset((Listener.BROKER,))
@@ -111,20 +94,25 @@ _controller_handlers: dict[ApiKey, Handler] = {}
 _declared: dict[ApiKey, Declared] = {}
 
 
-def serves(request: type[Any], versions: str, *rights: Right, **others: Any) -> Callable[[F], F]:
+def serves(
+    request: type[Ask], versions: str, *rights: Right, **others: Any
+) -> Callable[[Callable[[Ask, Context], Replied]], Callable[[Ask, Context], Replied]]:
     """Register the function that answers requests of this type, and what it declares of their API."""
     key = spec_of(request).api_key
     assert key is not None, "only requests have handlers"
 
-    def register(handler: F) -> F:
-        _handlers[ApiKey(key)] = handler
+    def register(handler: Callable[[Ask, Context], Replied]) -> Callable[[Ask, Context], Replied]:
+        # On the listeners of a broker, a context is one of a broker.
+        _handlers[ApiKey(key)] = cast("Handler", handler)
         _declared[ApiKey(key)] = Declared(versions, rights, **others)
         return handler
 
     return register
 
 
-def serves_on_controller(request: type[Any]) -> Callable[[F], F]:
+def serves_on_controller(
+    request: type[Ask],
+) -> Callable[[Callable[[Ask, RequestContext], Replied]], Callable[[Ask, RequestContext], Replied]]:
     """Register the function that answers requests of this type on the listeners of the controller.
 
     It is for an API that brokers serve in another way. It lies in the same file.
@@ -132,7 +120,9 @@ def serves_on_controller(request: type[Any]) -> Callable[[F], F]:
     key = spec_of(request).api_key
     assert key is not None, "only requests have handlers"
 
-    def register(handler: F) -> F:
+    def register(
+        handler: Callable[[Ask, RequestContext], Replied],
+    ) -> Callable[[Ask, RequestContext], Replied]:
         _controller_handlers[ApiKey(key)] = handler
         return handler
 

@@ -6,7 +6,6 @@ to do, the same generator runs to its end at once.
 """
 
 from collections.abc import Generator
-from types import GeneratorType
 from typing import Any, Final, TypeAlias, TypeVar
 
 from ottla.broker.deferred import Deferred
@@ -26,16 +25,3 @@ def finish(work: InTurns[T]) -> T:
             assert awaited is None, "work that waits is served in turns"
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
-
-
-def settle(response: Any) -> InTurns[Any]:
-    """Return what a handler's answer becomes: one that is worked out in turns, or that comes later."""
-    while True:
-        if isinstance(response, GeneratorType):
-            response = yield from response
-        elif isinstance(response, Deferred):
-            if not response.is_done:
-                yield response
-            response = response.value()
-        else:
-            return response

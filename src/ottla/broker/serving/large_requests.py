@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut, Merged, Pace, arrange, cut, join_rest, weigh
-from ottla.broker.serving.handlers import NO_REPLY
-from ottla.broker.serving.in_turns import settle
+from ottla.broker.serving.replies import NO_REPLY, Reply, is_there, settle
 from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.runtime.connections.outbox import HeldAnswer
 from ottla.runtime.turns import Task
@@ -146,11 +145,11 @@ class LargeRequest:
         answer: Any = None
         pace = Pace(plan.at_once)
         # Answers that come later, in their order: the disk may sync for many parts at once.
-        later: deque[tuple[Any, bool]] = deque()
+        later: deque[tuple[Reply, bool]] = deque()
 
-        def take(response: Any, is_continued: bool) -> Generator[Deferred[Any] | None, None, None]:
+        def take(reply: Reply, is_continued: bool) -> Generator[Deferred[Any] | None, None, None]:
             nonlocal answer
-            response = yield from settle(response)
+            response = yield from settle(reply)
             if response is NO_REPLY:
                 answer = response
                 return
@@ -169,7 +168,7 @@ class LargeRequest:
                 pace.took(took_ns)
                 # Only the first part is charged with the bytes of the request.
                 self._context.request_bytes = 0
-                while later and (len(later) > LATER_MAX or _is_there(later[0][0])):
+                while later and (len(later) > LATER_MAX or is_there(later[0][0])):
                     yield from take(*later.popleft())
                 yield None
         while later:
@@ -182,9 +181,9 @@ class LargeRequest:
 
     def _handle(self, ask: Any) -> Generator[Deferred[Any] | None, None, Any]:
         started_ns = self._now_ns()
-        response = self._route.handler(ask, self._context)
+        reply = self._route.handler(ask, self._context)
         self._took_ns += self._now_ns() - started_ns
-        return (yield from settle(response))
+        return (yield from settle(reply))
 
     def _encode_item(self, item: Any, add: Callable[[bytes], None]) -> Generator[None, None, None]:
         route = self._route
@@ -197,10 +196,6 @@ class LargeRequest:
             raise TooCostly(
                 f"the answer to {self._route.api.key.name} takes more than {ANSWER_BYTES_MAX} bytes"
             )
-
-
-def _is_there(response: Any) -> bool:
-    return type(response) is not Deferred or response.is_done
 
 
 def held(pieces: list[Any], task: Task) -> HeldAnswer:

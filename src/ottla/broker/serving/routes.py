@@ -12,18 +12,13 @@ from typing import Any, Final
 
 from ottla.broker.serving.cuts import PIECE_BYTES, Cut
 from ottla.broker.serving.exempt import exemption
-from ottla.broker.serving.handlers import (
-    Declared,
-    EncodedResponse,
-    Handler,
-    declared_of,
-    find_handler,
-)
+from ottla.broker.serving.handlers import Declared, Handler, declared_of, find_handler
 from ottla.broker.serving.large_requests import (
     ATOMIC_ELEMENTS_MAX,
     COST_BYTES_MAX,
     element_cost,
 )
+from ottla.broker.serving.replies import EncodedResponse
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.runtime.connections.file_range import FileRange
 from ottla.wire.apis import Api, ApiKey, api_of
@@ -129,7 +124,7 @@ class Route:
 
     def encode_answer(self, correlation_id: int, response: Any) -> Pieces:
         """Write the frame of an answer. Ranges of files stay what they are."""
-        if type(response) is EncodedResponse:
+        if isinstance(response, EncodedResponse):
             size = self.head_size + len(response.body)
             self.sent_bytes += size + 4
             return [_SIZE_AND_ID.pack(size, correlation_id) + self.response_tail + response.body]
@@ -150,7 +145,7 @@ class Route:
 
     def encode_patiently(self, correlation_id: int, response: Any) -> Generator[None, None, Pieces]:
         """Write the frame of an answer that may be large. Yields after some elements each time."""
-        if type(response) is EncodedResponse:
+        if isinstance(response, EncodedResponse):
             return self.encode_answer(correlation_id, response)
         pieces: Pieces = []
         done: Pieces = []

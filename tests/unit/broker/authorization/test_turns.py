@@ -13,8 +13,9 @@ from tests.support.in_process import InProcessClient, in_process_node, loop_of
 from ottla.broker.apis.topics.describe_topic_partitions import _sort_out, describe_topic_partitions
 from ottla.broker.lifecycle.startup import Node
 from ottla.broker.serving.dispatch import PENDING
-from ottla.broker.serving.handlers import CloseConnection, declared_of
+from ottla.broker.serving.handlers import declared_of
 from ottla.broker.serving.in_turns import AT_ONCE, finish
+from ottla.broker.serving.replies import CloseConnection
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.model.uuid import Uuid
 from ottla.runtime.turns import Task

@@ -9,7 +9,7 @@ from tests.unit.storage.manual_syncs import ManualSyncs
 
 from ottla.broker.logs.partition import Partition
 from ottla.broker.produce.delayed_produce import DelayedProduces
-from ottla.broker.serving.handlers import EncodedResponse
+from ottla.broker.serving.replies import EncodedResponse
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.syncing import committed
 from ottla.wire.error_code import ErrorCode

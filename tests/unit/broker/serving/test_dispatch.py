@@ -12,7 +12,8 @@ from ottla.broker.limits.quotas import Quotas
 from ottla.broker.node import Broker, BrokerContext
 from ottla.broker.quorum.features import Features
 from ottla.broker.serving.dispatch import PENDING, Session
-from ottla.broker.serving.handlers import NO_REPLY, declared_of, find_handler
+from ottla.broker.serving.handlers import declared_of, find_handler
+from ottla.broker.serving.replies import NO_REPLY
 from ottla.broker.serving.routes import PLAIN_FRAME_BYTES_MAX, Route, Routes
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.metadata.configs.node import NodeConfig

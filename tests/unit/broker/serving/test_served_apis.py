@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 from pkgutil import walk_packages
 
@@ -10,7 +11,8 @@ import pytest
 from ottla.broker import apis
 from ottla.broker.serving import served_rows
 from ottla.broker.serving.collected import collect
-from ottla.broker.serving.handlers import declared_of
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.handlers import declared_of, find_handler
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.wire.apis import ApiKey, api_of
 
@@ -28,6 +30,18 @@ def test_every_handler_is_in_the_table_and_nothing_else_is() -> None:
 def test_an_api_names_its_rights_or_why_it_needs_none(key: ApiKey) -> None:
     declared = declared_of(key)
     assert bool(declared.rights) != bool(declared.free_because)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [key for key, served in SERVED.items() if Listener.CONTROLLER in served.listeners],
+    ids=lambda key: key.name.lower(),
+)
+def test_what_controllers_serve_needs_no_broker(key: ApiKey) -> None:
+    handler = find_handler(key, Listener.CONTROLLER)
+    assert handler is not None
+    _, context = signature(handler).parameters.values()
+    assert context.annotation is RequestContext
 
 
 def test_the_table_says_what_the_handlers_declare() -> None:

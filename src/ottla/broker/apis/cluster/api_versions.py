@@ -4,6 +4,7 @@ import re
 from functools import cache
 
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import BOTH, serves
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.wire.apis import ApiKey
@@ -26,7 +27,7 @@ _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
     listeners=BOTH,
     is_for_login=True,
 )
-def api_versions(ask: ApiVersionsRequest, context: BrokerContext) -> ApiVersionsResponse:
+def api_versions(ask: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     """List the APIs and features. Clients send it before anything else, so it needs nothing but the image."""
     if context.version >= 3 and not _is_valid_software(ask):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
@@ -39,13 +40,13 @@ def api_versions(ask: ApiVersionsRequest, context: BrokerContext) -> ApiVersions
         for feature in features.supported
         if context.version >= FEATURES_WITH_LEVEL_0_FROM or feature.min_version > 0
     )
-    is_broker = context.listener is Listener.BROKER
+    config = context.broker.config if isinstance(context, BrokerContext) else None
     return ApiVersionsResponse(
         api_keys=advertised_versions(
             context.listener,
             # As in Kafka, clients only see telemetry where somebody receives it.
-            with_telemetry=is_broker and context.broker.config.ottla_telemetry_enable,
-            with_unstable=is_broker and context.broker.config.unstable_api_versions_enable,
+            with_telemetry=config is not None and config.ottla_telemetry_enable,
+            with_unstable=config is not None and config.unstable_api_versions_enable,
         ),
         supported_features=supported,
         finalized_features_epoch=features.finalized_epoch,

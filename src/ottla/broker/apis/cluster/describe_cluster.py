@@ -3,6 +3,7 @@
 from typing import Final
 
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import BOTH, serves, serves_on_controller
 from ottla.security.rights import CLUSTER, NOT_ASKED, Operation, ResourceType, on_cluster
 from ottla.wire.error_code import ErrorCode
@@ -50,7 +51,7 @@ def describe_cluster(ask: DescribeClusterRequest, context: BrokerContext) -> Des
 
 
 @serves_on_controller(DescribeClusterRequest)
-def describe_controllers(ask: DescribeClusterRequest, context: BrokerContext) -> DescribeClusterResponse:
+def describe_controllers(ask: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
     """List the controllers that have the listener that is asked on."""
     if ask.endpoint_type == _BROKERS:
         return _refused(
@@ -78,7 +79,7 @@ def describe_controllers(ask: DescribeClusterRequest, context: BrokerContext) ->
     )
 
 
-def cluster_operations(context: BrokerContext) -> int:
+def cluster_operations(context: RequestContext) -> int:
     """Return the bit set of what the client may do to the cluster. Who may not describe it learns nothing."""
     if not context.may(on_cluster(Operation.DESCRIBE), CLUSTER):
         return 0

@@ -5,17 +5,16 @@ the address that the broker vouches for. If this node is not the active controll
 that the broker looks for the one that is.
 """
 
+from functools import partial
 from ipaddress import ip_address
-from types import GeneratorType
 from typing import Any
 
 from ottla.broker.authorization.audit import FORWARDED
 from ottla.broker.authorization.authorizers import guarded
-from ottla.broker.deferred import Deferred
 from ottla.broker.quorum.controller_channel import says_not_controller
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import CONTROLLERS, declared_of, find_handler, serves
-from ottla.broker.serving.in_turns import InTurns, settle
+from ottla.broker.serving.replies import Reply, then
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.security.principal import Principal
 from ottla.security.principal_data import UnreadablePrincipal, decode_principal
@@ -57,9 +56,7 @@ class _Forwarded:
     on_cluster(Operation.CLUSTER_ACTION),
     listeners=CONTROLLERS,
 )
-def envelope(
-    ask: EnvelopeRequest, context: RequestContext
-) -> EnvelopeResponse | Deferred[EnvelopeResponse] | InTurns[EnvelopeResponse]:
+def envelope(ask: EnvelopeRequest, context: RequestContext) -> Reply:
     """Serve the request inside."""
     try:
         head, request = _open(ask.request_data)
@@ -71,12 +68,7 @@ def envelope(
     if context.node.authorizer.is_active:
         # The broker may forward, but whether the client may do what it asks for is decided here.
         handler = guarded(head.api.key, handler)
-    response = handler(request, inner)
-    if isinstance(response, Deferred):
-        return response.then(lambda value: _wrap(head, value))
-    if isinstance(response, GeneratorType):
-        return _wrap_in_turns(head, response)
-    return _wrap(head, response)
+    return then(handler(request, inner), partial(_wrap, head))
 
 
 def _open(data: bytes) -> tuple[RequestHead, Any]:
@@ -127,7 +119,3 @@ def _wrap(head: RequestHead, response: Any) -> EnvelopeResponse:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     frame = encode_response(response, head.api, head.version, head.correlation_id)
     return EnvelopeResponse(response_data=frame[4:])
-
-
-def _wrap_in_turns(head: RequestHead, response: InTurns[Any]) -> InTurns[EnvelopeResponse]:
-    return _wrap(head, (yield from settle(response)))

@@ -10,9 +10,9 @@ from ottla.broker.deferred import Deferred
 from ottla.broker.handling.log_levels import change_log_levels
 from ottla.broker.handling.own_configs import find_refused
 from ottla.broker.node import Broker, BrokerContext
+from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import BOTH, serves
-from ottla.broker.serving.served_apis import Listener
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
 from ottla.metadata.configs.layers import LISTENER_SECURITY_CONFIGS
@@ -44,7 +44,7 @@ _SET: Final = 0
     elements_max=4 * RECORDS_MAX,
 )
 def incremental_alter_configs(
-    ask: IncrementalAlterConfigsRequest, context: BrokerContext
+    ask: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> Deferred[IncrementalAlterConfigsResponse]:
     """Answer when the configs hold."""
     loggers = [one for one in ask.resources if one.resource_type == ResourceType.BROKER_LOGGER]
@@ -52,11 +52,11 @@ def incremental_alter_configs(
     # These are not the controller's, which is where other changes are noted.
     context.node.audit.changed(context, replace(ask, resources=tuple(loggers)))
     answers = tuple(_alter_loggers(one, context.node.node_id, ask.validate_only) for one in loggers)
-    if context.listener is Listener.BROKER:
+    if isinstance(context, BrokerContext):
         refused = find_refused(others, context, replaces=False)
         answers += tuple(_result(others[place], error) for place, error in refused.items())
         others = tuple(one for place, one in enumerate(others) if place not in refused)
-    if context.listener is Listener.BROKER and context.broker.tls is not None:
+    if isinstance(context, BrokerContext) and context.broker.tls is not None:
         faults = {id(one): _find_tls_fault(one, context.broker) for one in others}
         answers += tuple(_tls_refused(one, fault) for one in others if (fault := faults[id(one)]) is not None)
         others = tuple(one for one in others if faults[id(one)] is None)

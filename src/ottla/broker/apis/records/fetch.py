@@ -25,6 +25,7 @@ from ottla.broker.fetch.fetch_session import FetchPlan, FetchSession, PartitionK
 from ottla.broker.handling.quorum_requests import serve_by_quorum
 from ottla.broker.limits.quotas import QuotaKind
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import weigh
 from ottla.broker.serving.exempt import is_of_node
 from ottla.broker.serving.handlers import BOTH, serves, serves_on_controller
@@ -487,7 +488,7 @@ def _endpoints(answers: Answers, context: BrokerContext) -> tuple[NodeEndpoint, 
 
 
 @serves_on_controller(FetchRequest)
-def fetch_metadata(ask: FetchRequest, context: BrokerContext) -> FetchResponse | Deferred[FetchResponse]:
+def fetch_metadata(ask: FetchRequest, context: RequestContext) -> FetchResponse | Deferred[FetchResponse]:
     """Let a replica of the quorum follow the metadata log."""
     if not context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
         return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, responses=())

@@ -26,8 +26,9 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.node import BrokerContext
 from ottla.broker.produce.delayed_produce import Answer
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import NO_REPLY, CloseConnection, NoReply, serves
+from ottla.broker.serving.handlers import serves
 from ottla.broker.serving.lanes import Lanes
+from ottla.broker.serving.replies import NO_REPLY, CloseConnection, NoReply
 from ottla.records.attributes import CODEC_MASK, TRANSACTIONAL_BIT, Codec
 from ottla.records.batch import ATTRIBUTES_LOW_BYTE
 from ottla.security.rights import Operation, on_topic, on_transactional_id
@@ -151,7 +152,7 @@ def _produce(
                 answers.append(_refused(data, partitions.why_missing(name, data.partition_index)))
             else:
                 answer = _append(ask, data, partition, context, now_ms, appended, confirmations)
-                if type(answer) is Deferred:
+                if isinstance(answer, Deferred):
                     # Its place is kept until it is there.
                     opened.append(answer)
                 answers.append(answer)  # type: ignore[arg-type]
@@ -190,7 +191,7 @@ def _when_opened(
 
 
 def _settled(answer: Any) -> PartitionProduceResponse:
-    settled: PartitionProduceResponse = answer.value() if type(answer) is Deferred else answer
+    settled: PartitionProduceResponse = answer.value() if isinstance(answer, Deferred) else answer
     return settled
 
 

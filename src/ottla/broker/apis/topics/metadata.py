@@ -14,7 +14,8 @@ from ottla.broker.cluster.auto_topics import create_missing_topics, why_unknown
 from ottla.broker.logs.partition import UNLISTED_TOPICS
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import EncodedResponse, serves
+from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.replies import EncodedResponse
 from ottla.metadata.topics import Topic
 from ottla.model.uuid import ZERO_UUID
 from ottla.quorum.controller.decision import RECORDS_MAX
