@@ -29,7 +29,8 @@ from ottla.broker.login.login_session import LoginSession
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import PENDING, Session
 from ottla.broker.serving.handlers import declared_of, find_handler
-from ottla.broker.serving.in_turns import finish, settle
+from ottla.broker.serving.in_turns import finish
+from ottla.broker.serving.replies import settle
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.model.uuid import Uuid
 from ottla.runtime.connections.listener import ConnectionEnded
