@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ottla.broker.logs.remote_replica import RemoteReplica
 from ottla.model.ids import Offset
+from ottla.storage.syncing import committed
 
 if TYPE_CHECKING:
     from ottla.broker.logs.partition import Partition
@@ -152,9 +153,8 @@ class Leading:
         """Act on records that were appended here."""
         self._node.appends += 1
         log = self.partition.log
-        if log.config.acks_all_sync:
-            # It runs while followers fetch. The high watermark needs it even if no producer waits for it.
-            log.volume.syncs.request(log)
+        # The high watermark needs it even if no producer waits for it.
+        committed.begin_sync(log)
         if len(self.partition.in_sync) == 1:
             # Otherwise a follower's fetch decides, and that is yet to come.
             self.maybe_advance()
@@ -185,12 +185,12 @@ class Leading:
     def _is_on_disk(self, offset: Offset) -> bool:
         """Say whether the leader has all below `offset` on disk. If not, have that seen to."""
         log = self.partition.log
-        if log.recovery_point >= offset or not log.config.acks_all_sync:
+        if committed.is_on_disk(log, offset):
             return True
         if not self._awaits_sync:
             self._awaits_sync = True
-            log.volume.syncs.request(log, log.log_end_offset, self._synced)
-        return log.recovery_point >= offset
+            committed.when_on_disk(log, log.log_end_offset, self._synced)
+        return committed.is_on_disk(log, offset)
 
     def _synced(self, error: Exception | None) -> None:
         self._awaits_sync = False

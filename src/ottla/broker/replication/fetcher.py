@@ -32,6 +32,7 @@ from ottla.model.ids import LeaderEpoch, Offset
 from ottla.storage.damages.gaps import expected_gaps_end
 from ottla.storage.errors import AppendError, LogDirectoryOffline, StorageError
 from ottla.storage.log import Log
+from ottla.storage.syncing import committed
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import (
     FetchPartition,
@@ -402,7 +403,7 @@ class Fetcher:
     def _sync(self, followed: FollowedPartition) -> None:
         """Hold the next fetch back until what a log has is on disk."""
         log = followed.partition.log
-        if not log.config.acks_all_sync or log.recovery_point >= log.log_end_offset:
+        if committed.is_on_disk(log, log.log_end_offset):
             return
 
         def synced(error: LogDirectoryOffline | None) -> None:
@@ -413,7 +414,7 @@ class Fetcher:
                 self._go_on_soon()
 
         self._syncs += 1
-        log.volume.syncs.request(log, log.log_end_offset, synced)
+        committed.when_on_disk(log, log.log_end_offset, synced)
 
     # Logs that differ
 

@@ -7,7 +7,11 @@ node's disk, which the recovery point says. The second is asked for only where `
 
 Produce requests, the logs of the coordinators and transaction markers wait by `when_committed`. Which
 replicas need a record is decided by the leader of the partition, which moves the high watermark. How a log is
-synced is up to `Volume.syncs`. The sync begins at once, so that it runs while followers fetch.
+synced is up to `Volume.syncs`.
+
+With several replicas, the high watermark itself waits for the disks: the leader moves it, and a follower
+fetches on, when `is_on_disk` allows it. So only a partition with one replica has records below the high
+watermark that are not on disk.
 
 The metadata log has the same two marks. But its quorum counts only what a voter has synced, so there the high
 watermark alone says what is committed.
@@ -29,16 +33,30 @@ Tell: TypeAlias = Callable[[LogDirectoryOffline | LeadershipLost | None], None]
 """Called with None when what was waited for is committed, or with why this node will not learn of it."""
 
 
+def is_on_disk(log: "Log", offset: Offset) -> bool:
+    """Say whether everything below `offset` is on this node's disk, or need not be."""
+    return offset <= log.recovery_point or not log.config.acks_all_sync
+
+
+def begin_sync(log: "Log") -> None:
+    """Have a log synced if what was appended has to be on disk: it runs while followers fetch."""
+    if log.config.acks_all_sync:
+        log.volume.syncs.request(log)
+
+
+def when_on_disk(log: "Log", offset: Offset, tell: Callable[[LogDirectoryOffline | None], None]) -> None:
+    """Call `tell` once everything below `offset` is on this node's disk, which `is_on_disk` has denied."""
+    log.volume.syncs.request(log, offset, tell)
+
+
 def committed_offset(log: "Log") -> Offset:
     """Return the offset below which everything is committed."""
-    if log.config.acks_all_sync and log.recovery_point < log.high_watermark:
-        return log.recovery_point
-    return log.high_watermark
+    return log.high_watermark if is_on_disk(log, log.high_watermark) else log.recovery_point
 
 
 def is_committed(log: "Log", offset: Offset) -> bool:
     """Say whether everything below `offset` is committed."""
-    return offset <= log.high_watermark and (offset <= log.recovery_point or not log.config.acks_all_sync)
+    return offset <= log.high_watermark and is_on_disk(log, offset)
 
 
 def when_committed(log: "Log", offset: Offset, tell: Tell) -> None:
@@ -47,12 +65,10 @@ def when_committed(log: "Log", offset: Offset, tell: Tell) -> None:
         if log.awaiting_replicas is None:
             log.awaiting_replicas = deque()
         log.awaiting_replicas.append((offset, tell))
-        if log.config.acks_all_sync:
-            log.volume.syncs.request(log)
-    elif log.config.acks_all_sync and log.recovery_point < offset:
-        log.volume.syncs.request(log, offset, tell)
-    else:
+    elif is_on_disk(log, offset):
         tell(None)
+    else:
+        when_on_disk(log, offset, tell)
 
 
 def high_watermark_moved(log: "Log") -> None:
