@@ -256,3 +256,19 @@ def test_the_lab_plays_a_trouble_and_explains_it() -> None:
     assert "records are in the log twice" in text
     answer = json.loads(succeed("lab", "sent-twice", "--seed=3", "--healthy", "--json").out)
     assert answer["verdict"] == "healthy"
+
+
+def test_what_was_deleted_before_it_was_read_is_lost(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, "--partitions", "1", bootstrap=bootstrap)
+    write(bootstrap, name, 10)
+    consumer = member(bootstrap, name, f"{name}-group")
+    read(consumer, 4)
+    consumer.close()
+    answer = ask(11, "why", "lost", f"{name}-group", bootstrap=bootstrap)
+    assert answer.out.startswith("nothing is proved")
+    assert "keeps up" not in answer.out
+    succeed("topic", "truncate", name, "--yes", bootstrap=bootstrap)
+    lost = ask(10, "why", "lost", f"{name}-group", "--json", bootstrap=bootstrap).data
+    assert (lost["cause"], lost["strength"]) == ("deleted-unread", "proved")
+    assert "6 offsets" in lost["sentence"]
+    assert ask(11, "why", "lost", name, "--topic", bootstrap=bootstrap).out.startswith("nothing is proved")

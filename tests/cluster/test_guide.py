@@ -22,6 +22,7 @@ OF_COMMANDS = (
     "nodes-and-partitions.md",
     "why-silent.md",
     "why-twice.md",
+    "why-lost.md",
     "why-order.md",
     "why-slow.md",
 )

@@ -17,7 +17,7 @@ COMMANDS: Final = {
     "group": ("ottla.cli.admin.group", "group", "Consumer groups: list, describe with lag, reset, delete."),
     "share": ("ottla.cli.admin.share", "share", "Share groups (queues): list, describe, reset, consume."),
     "lag": ("ottla.cli.explain.lag", "lag", "How far groups are behind, and what will come of it."),
-    "why": ("ottla.cli.explain.why", "why", "Why silent, twice, out of order or slow: from evidence."),
+    "why": ("ottla.cli.explain.why", "why", "Why silent, twice, lost, out of order or slow."),
     "trace": ("ottla.cli.explain.trace", "trace", "The story of one record, as text, JSON or a picture."),
     "hot": ("ottla.cli.explain.hot", "hot", "Which keys and partitions of a topic carry the load."),
     "audit": ("ottla.cli.explain.audit", "audit", "Which delivery guarantee holds, hop by hop."),

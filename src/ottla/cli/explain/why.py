@@ -1,4 +1,4 @@
-"""`ottla why`: four questions, answered from evidence."""
+"""`ottla why`: five questions, answered from evidence."""
 
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ topic_or_group = click.option(
 
 @click.group()
 def why() -> None:
-    """Find out why: silent, twice, order or slow.
+    """Find out why: silent, twice, lost, order or slow.
 
     The answer is a cause in one sentence, with its evidence and what to do. Exit codes: 0 if nothing wrong
     was found, 10 for a cause, 11 for unknown. On Apache Kafka, which keeps no journal, the answer says what
@@ -97,6 +97,26 @@ def twice(name: str, properties: dict[str, str], as_json: bool, is_topic: bool, 
         if is_topic or not await _is_group(access, name):
             return await _ask_topic(access, name, at_ms, why_topic_twice)
         return await _ask_group(access, name, 0.0, at_ms, why_twice)
+
+    show_answer(with_access(properties, work), as_json)
+
+
+@why.command()
+@click.argument("name")
+@cluster_options
+@json_option
+@topic_or_group
+@at_option
+def lost(name: str, properties: dict[str, str], as_json: bool, is_topic: bool, at: str | None) -> None:
+    """Find out why records are missing: for the group that did not get them, or the topic NAME."""
+    at_ms = _at_ms(at)
+
+    async def work(access: "Access") -> "Answer":
+        from ottla.explain.causes.lost import why_lost, why_topic_lost
+
+        if is_topic or not await _is_group(access, name):
+            return await _ask_topic(access, name, at_ms, why_topic_lost)
+        return await _ask_group(access, name, 0.0, at_ms, why_lost)
 
     show_answer(with_access(properties, work), as_json)
 

@@ -136,6 +136,8 @@ class TopicCase:
     partitions: int
     sample: LogSample
     journal: JournalView
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+    """The configs in force."""
 
 
 async def gather_topic(access: Access, topic: str) -> TopicCase:
@@ -144,7 +146,8 @@ async def gather_topic(access: Access, topic: str) -> TopicCase:
     if not partitions:
         await access.admin.topics.describe(topic)
     sample = await sample_log(access, partitions)
-    return TopicCase(topic, _now_ms(), len(partitions), sample, await read_journal(access))
+    configs = (await topic_configs(access, {topic})).get(topic, {})
+    return TopicCase(topic, _now_ms(), len(partitions), sample, await read_journal(access), configs)
 
 
 async def _check_may_see(access: Access, group_id: str) -> None:

@@ -1,0 +1,283 @@
+"""Why was something lost?
+
+The tree:
+
+    not in the log any more: deleted before it was read, with its topic, by an unclean election, or because
+        only a leader that failed had it; or refused, aborted, compacted (`lost_in_log`)
+    in the log and skipped: the group began at the end, was reset past it, or was set forward by somebody
+    delivered and lost: committed before it was processed
+
+What an application did with a record that it got, no Kafka knows. So "nothing wrong found" is said only of
+groups that commit in the transactions that write their results.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked, time_text
+from ottla.explain.causes.absent import departure
+from ottla.explain.causes.lost_in_log import lost_in_log, may_delete
+from ottla.explain.causes.standing import began_at_end
+from ottla.explain.evidence.cases import GroupCase, TopicCase
+from ottla.explain.evidence.group_history import Commit, Generation
+from ottla.explain.evidence.readers import LATEST, Reader, readers_of
+from ottla.model.ids import TopicPartition
+
+_NOT_PROCESSED = "what the application did with records that it got: no broker sees that"
+_OLDER = (
+    "what was deleted before the journal and the commits begin, and records older than those that were read"
+)
+
+
+def why_lost(case: GroupCase) -> Answer:
+    """Answer for a group."""
+    readers = [one for one in readers_of(case.journal) if one.client in case.clients]
+    topics = sorted({item.lag.where.topic for item in case.partitions})
+    causes = ranked(
+        [
+            *_deleted_unread(case),
+            *_skipped_by_reset(case, readers),
+            *began_at_end(case, readers),
+            *_set_forward(case),
+            *_committed_and_gone(case),
+            *(
+                cause
+                for topic in topics
+                for cause in lost_in_log(topic, case.log, case.journal, case.configs.get(topic, {}))
+            ),
+        ]
+    )
+    commits = case.history.commits
+    is_whole = bool(commits) and all(commit.is_transactional for commit in commits)
+    is_unknown = not is_whole or bool(case.not_seen)
+    return Answer(
+        "lost",
+        f"group {case.group_id}",
+        causes,
+        f"nothing is proved: nothing that could be seen shows that group {case.group_id} has lost a record"
+        if is_unknown
+        else f"nothing wrong found: group {case.group_id} commits with what it writes, and skipped nothing",
+        (*case.not_seen, *(() if is_whole else (_NOT_PROCESSED,)), _OLDER),
+        is_unknown,
+        case.journal.span_ms,
+        case.looked_at,
+        (
+            "`ottla trace TOPIC/PARTITION@OFFSET` of a record that is missed: who got it, who committed it",
+            f"`ottla audit {case.group_id}`: which hop may lose records at all",
+        ),
+    )
+
+
+def why_topic_lost(case: TopicCase) -> Answer:
+    """Answer for a topic: whether records that were sent are not in it."""
+    causes = ranked(lost_in_log(case.topic, case.sample, case.journal, case.configs))
+    starts = [
+        f"{where} begins at {start}" for where, start in sorted(case.sample.starts.items()) if start > 0
+    ]
+    return Answer(
+        "lost",
+        f"topic {case.topic}",
+        causes,
+        f"nothing is proved: nothing that could be seen shows that {case.topic} has lost a record",
+        (
+            *(() if case.journal.exists else ("which requests were refused: there is no journal",)),
+            "what producers meant to send: the log has only what arrived",
+            _OLDER,
+        ),
+        is_unknown=True,
+        journal_ms=case.journal.span_ms,
+        looked_at=(
+            f"the newest {len(case.sample.records)} records of {case.topic}",
+            *((f"what was before is deleted: {', '.join(starts[:5])}",) if starts else ()),
+        ),
+        next_steps=("the log of the producer: what did it do with errors of send?",),
+    )
+
+
+def _deleted_unread(case: GroupCase) -> Iterator[Cause]:
+    for item in case.partitions:
+        lag = item.lag
+        if lag.committed is None or lag.log_start_offset is None or lag.committed >= lag.log_start_offset:
+            continue
+        configs = case.configs.get(lag.where.topic, {})
+        count = lag.log_start_offset - lag.committed
+        by = (
+            f"by retention (retention.ms={configs.get('retention.ms')}, "
+            f"retention.bytes={configs.get('retention.bytes')}), or by an administrator"
+            if may_delete(configs)
+            else "by an administrator: retention deletes nothing of this topic"
+            if configs
+            else "by retention or by an administrator"
+        )
+        yield Cause(
+            "deleted-unread",
+            Strength.PROVED,
+            f"{count} offsets of {lag.where} were deleted before group {case.group_id} had committed them, "
+            f"{by}",
+            (
+                Evidence(
+                    f"committed {lag.committed}, and the log begins at {lag.log_start_offset}",
+                    f"ottla lag {case.group_id}",
+                    case.now_ms,
+                ),
+            ),
+            (
+                "raise retention.ms and retention.bytes above the longest time that the group is behind",
+                "watch `ottla lag`: it says when retention reaches what is not read",
+            ),
+            weight=9,
+        )
+        return
+
+
+def _last_commit(case: GroupCase, where: TopicPartition, at_ms: int) -> tuple[Commit | None, bool]:
+    """Return the last offset that was committed until a time, and whether it was deleted since."""
+    found, is_deleted = None, False
+    for commit in case.history.commits:
+        if commit.at_ms > at_ms:
+            break
+        if commit.where == where:
+            is_deleted = commit.offset is None
+            found = found if is_deleted else commit
+    return found, is_deleted
+
+
+def _skipped_by_reset(case: GroupCase, readers: Sequence[Reader]) -> Iterator[Cause]:
+    for reader in readers:
+        for where, (asked, answer, event) in reader.began.items():
+            commit, is_deleted = _last_commit(case, where, event.at_ms)
+            if asked != LATEST or commit is None or commit.offset is None or commit.offset >= answer:
+                continue
+            why = (
+                "its committed offset had expired or was deleted"
+                if is_deleted
+                else "its committed offset was out of range, or the application sought to the end"
+            )
+            yield Cause(
+                "skipped-by-reset",
+                Strength.PROVED,
+                f"{reader.client} went on at the end of {where}, at offset {answer}, though {commit.offset} "
+                f"was committed last: it skipped {answer - commit.offset} records, because {why}",
+                (
+                    Evidence(
+                        f"committed {commit.offset}", f"__consumer_offsets@{commit.log_offset}", commit.at_ms
+                    ),
+                    Evidence(
+                        f"{reader.client} asked for the last offset, got {answer}, and fetched from there",
+                        f"journal {event.place}",
+                        event.at_ms,
+                    ),
+                ),
+                (
+                    "set auto.offset.reset=earliest (or by_duration): latest skips what came in between",
+                    "raise offsets.retention.minutes above the longest time that the group is stopped",
+                ),
+                weight=8.5,
+            )
+            return
+
+
+def _set_forward(case: GroupCase) -> Iterator[Cause]:
+    """Find offsets that were set forward while nobody was in the group."""
+    before: dict[TopicPartition, Commit] = {}
+    for commit in case.history.commits:
+        earlier = before.get(commit.where)
+        if commit.offset is None:
+            continue
+        before[commit.where] = commit
+        if earlier is None or earlier.offset is None or commit.offset <= earlier.offset:
+            continue
+        # A commit of the same moment may be a member's last one.
+        generation = _generation_at(case, commit.at_ms - 1)
+        if generation is None or generation.members or commit.is_transactional:
+            continue
+        if _was_read(case, earlier, commit):
+            # By a consumer that takes partitions by itself, and commits for the group.
+            continue
+        yield Cause(
+            "offsets-set-forward",
+            Strength.PROVED if case.journal.exists else Strength.LIKELY,
+            f"the offset of {commit.where} was set forward from {earlier.offset} to {commit.offset} "
+            f"while group {case.group_id} had no members: it did not get the records in between afterwards",
+            (
+                Evidence(
+                    f"committed {earlier.offset}", f"__consumer_offsets@{earlier.log_offset}", earlier.at_ms
+                ),
+                Evidence(
+                    f"then {commit.offset}, with nobody in the group",
+                    f"__consumer_offsets@{commit.log_offset}",
+                    commit.at_ms,
+                ),
+            ),
+            (f"to read them: `ottla group reset {case.group_id} --to-offset {earlier.offset}`",),
+            weight=8,
+        )
+        return
+
+
+def _was_read(case: GroupCase, earlier: Commit, commit: Commit) -> bool:
+    """Say whether anybody was seen to read between two commits of a partition."""
+    return any(
+        (earlier.offset or 0) < offset <= (commit.offset or 0) and earlier.at_ms <= event.at_ms
+        for reader in readers_of(case.journal)
+        for offset, event in reader.seen.get(commit.where, ())
+    )
+
+
+def _committed_and_gone(case: GroupCase) -> Iterator[Cause]:
+    """Find a member that died soon after a commit. Whether it had processed what it committed, nobody saw."""
+    for left in case.journal.of("member-left", group=case.group_id):
+        facts = left.facts
+        if facts["why"] != "session" or facts.get("connected"):
+            continue
+        gone_ms = left.at_ms - facts.get("after_ms", 0)
+        mine = [
+            one
+            for one in case.history.commits
+            if one.offset is not None
+            and one.at_ms <= gone_ms
+            and not one.is_transactional
+            and _holds(_generation_at(case, one.at_ms), facts["member"], one.where)
+        ]
+        if not mine:
+            continue
+        last = mine[-1]
+        before, _ = _last_commit(case, last.where, last.at_ms - 1)
+        first = 0 if before is None or before.offset is None else before.offset
+        yield Cause(
+            "committed-before-processed",
+            Strength.POSSIBLE,
+            f"{facts['client']} died at about {time_text(gone_ms)}, "
+            f"{duration_text(gone_ms - last.at_ms)} after it had committed {last.offset} of {last.where}: "
+            f"if it commits before it has processed, up to {(last.offset or 0) - first} records are lost",
+            (
+                Evidence(
+                    f"committed {last.offset}, after {first}",
+                    f"__consumer_offsets@{last.log_offset}",
+                    last.at_ms,
+                ),
+                departure(left),
+            ),
+            (
+                "commit after processing; with automatic commits, finish with a record before the next poll",
+                f"compare offsets {first} to {(last.offset or 0) - 1} of {last.where} with the results",
+            ),
+            weight=6,
+        )
+        return
+
+
+def _holds(generation: Generation | None, member: str, where: TopicPartition) -> bool:
+    return (
+        generation is not None
+        and member in generation.members
+        and (where in generation.members[member].assignment)
+    )
+
+
+def _generation_at(case: GroupCase, at_ms: int) -> Generation | None:
+    found = None
+    for generation in case.history.generations:
+        if generation.at_ms > at_ms:
+            break
+        found = generation
+    return found

@@ -1,0 +1,262 @@
+"""Records that somebody sent, and that the log does not have, or shows to nobody.
+
+What is not in a log was refused, was acknowledged by too few nodes before its leader changed, was deleted
+with its topic, or was compacted. What is there and hidden belongs to a transaction that was aborted.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from ottla.explain.answer import Cause, Evidence, Strength, time_text
+from ottla.explain.evidence.journal import JournalEvent, JournalView
+from ottla.explain.evidence.logs import LogSample
+from ottla.explain.evidence.writers import writers_of
+from ottla.model.ids import TopicPartition
+
+Configs = Mapping[str, str | None]
+
+_FINAL = frozenset(
+    (
+        "CORRUPT_MESSAGE",
+        "INVALID_RECORD",
+        "INVALID_TIMESTAMP",
+        "KAFKA_STORAGE_ERROR",
+        "MESSAGE_TOO_LARGE",
+        "NOT_ENOUGH_REPLICAS",
+        "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "POLICY_VIOLATION",
+        "RECORD_LIST_TOO_LARGE",
+        "TOPIC_AUTHORIZATION_FAILED",
+    )
+)
+"""Errors after which records are in the log only if their producer sends them again."""
+_IN_SECONDS_MAX = 100_000_000_000
+"""A time in milliseconds that is less lies before 1973: it is one in seconds."""
+
+
+def lost_in_log(topic: str, log: LogSample | None, journal: JournalView, configs: Configs) -> Iterator[Cause]:
+    """Find what a topic lacks, or shows to nobody."""
+    yield from _deleted_with_topic(topic, journal)
+    yield from _elected_unclean(topic, journal)
+    yield from _acknowledged_by_one(topic, journal)
+    yield from _refused(topic, journal)
+    if log is not None:
+        yield from _aborted(topic, log)
+        yield from _compacted(topic, log, configs)
+        yield from _deleted_by_time(topic, log, configs)
+        yield from _deleted_by_admin(topic, log, configs)
+
+
+def may_delete(configs: Configs) -> bool:
+    """Say whether retention deletes anything of a topic."""
+    limits = (configs.get("retention.ms"), configs.get("retention.bytes"))
+    return "delete" in (configs.get("cleanup.policy") or "delete") and any(
+        limit is not None and not limit.startswith("-") for limit in limits
+    )
+
+
+def _is_of(topic: str, event: JournalEvent) -> bool:
+    return str(event.facts["at"]).rpartition("/")[0] == topic
+
+
+def _deleted_with_topic(topic: str, journal: JournalView) -> Iterator[Cause]:
+    gone = list(journal.of("topic-deleted", topic=topic))
+    for event in gone[-1:]:
+        yield Cause(
+            "topic-deleted",
+            Strength.PROVED,
+            f"topic {topic} was deleted at {time_text(event.at_ms)}, with all records that it had then",
+            (Evidence("the topic was deleted", f"journal {event.place}", event.at_ms),),
+            ("restore the records from their source: the log has none of them",),
+            weight=9,
+        )
+
+
+def _elected_unclean(topic: str, journal: JournalView) -> Iterator[Cause]:
+    for event in journal.of("isr-changed"):
+        before, after = event.facts["before"], event.facts["isr"]
+        if not _is_of(topic, event) or not before or not after or set(before) & set(after):
+            continue
+        yield Cause(
+            "unclean-election",
+            Strength.PROVED,
+            f"{event.facts['at']} got a leader that was not in sync, at {time_text(event.at_ms)}: what only "
+            f"{_nodes(before)} had is not in the log any more",
+            (
+                Evidence(
+                    f"{_nodes(before)} had everything, and now counts {_nodes(after)}",
+                    f"journal {event.place}",
+                    event.at_ms,
+                ),
+            ),
+            (
+                "set unclean.leader.election.enable=false, and elect with --unclean only what may be lost",
+                "use three replicas and min.insync.replicas=2",
+            ),
+            weight=8.5,
+        )
+        return
+
+
+def _nodes(ids: list[int]) -> str:
+    return ("node " if len(ids) == 1 else "nodes ") + ", ".join(map(str, ids))
+
+
+def _acknowledged_by_one(topic: str, journal: JournalView) -> Iterator[Cause]:
+    """Find writes that did not wait for replicas, by somebody who wrote when the leader changed."""
+    for event in journal.of("writes"):
+        acks = event.facts.get("acks")
+        places = {place for place in event.facts["at"] if place.rpartition("/")[0] == topic}
+        if acks not in (0, 1) or not places:
+            continue
+        client, since_ms = event.facts["client"], event.facts.get("since", event.at_ms)
+        seen = Evidence(
+            f"{client} writes to {', '.join(sorted(places))} with acks={acks}",
+            f"journal {event.place}",
+            event.at_ms,
+        )
+        for change in journal.of("leader-changed"):
+            if change.facts["at"] in places and change.facts["before"] >= 0 and change.at_ms >= since_ms:
+                yield Cause(
+                    "acknowledged-by-one",
+                    Strength.LIKELY,
+                    f"{change.facts['at']} changed its leader at {time_text(change.at_ms)} while {client} "
+                    f"wrote with acks={acks}: what only the old leader had is lost, though it "
+                    + ("was acknowledged" if acks else "looked sent"),
+                    (
+                        seen,
+                        Evidence(
+                            f"node {change.facts['leader']} leads after node {change.facts['before']}",
+                            f"journal {change.place}",
+                            change.at_ms,
+                        ),
+                    ),
+                    ("set acks=all: then a write is acknowledged when the in-sync replicas have it",),
+                    weight=7,
+                )
+                return
+        if acks == 0:
+            yield Cause(
+                "nobody-acknowledged",
+                Strength.POSSIBLE,
+                f"{client} writes with acks=0: it does not learn which of its records were not written",
+                (seen,),
+                ("set acks=all",),
+                weight=3,
+            )
+            return
+
+
+def _refused(topic: str, journal: JournalView) -> Iterator[Cause]:
+    known = {one.client for one in writers_of(journal) if any(at.topic == topic for at in one.places)}
+    for event in journal.of("request-refused", api="produce"):
+        if event.facts["error"] not in _FINAL:
+            continue
+        client = event.subject.removeprefix("client/").rpartition("@")[0]
+        yield Cause(
+            "produce-refused",
+            Strength.LIKELY if client in known else Strength.POSSIBLE,
+            f"{event.facts['count']} batches of {client} were refused with {event.facts['error']}: their "
+            "records are in no log unless they were sent again",
+            (
+                Evidence(
+                    f"produce got {event.facts['error']}, {event.facts['count']} times",
+                    f"journal {event.place}",
+                    event.at_ms,
+                ),
+            ),
+            ("look at what the application does with errors of send: some never look at them",),
+            weight=6,
+        )
+        return
+
+
+def _aborted(topic: str, log: LogSample) -> Iterator[Cause]:
+    """Find records of aborted transactions that nobody has written again."""
+    aborted = log.aborted()
+    if not aborted:
+        return
+    hidden = [item for item in log.records if (item.where, item.batch.base_offset) in aborted]
+    shown = {
+        (item.key, item.value) for item in log.records if (item.where, item.batch.base_offset) not in aborted
+    }
+    gone = [item for item in hidden if item.where.topic == topic and (item.key, item.value) not in shown]
+    if not gone:
+        return
+    item = gone[-1]
+    yield Cause(
+        "transaction-aborted",
+        Strength.PROVED,
+        f"{len(gone)} records of {topic} are of transactions that were aborted, and were not written again: "
+        "readers of committed records never get them",
+        (Evidence(f"{item.place}, by producer {item.batch.producer_id}", "the log", item.timestamp),),
+        ("look for what made the producer abort, and whether it tries again", f"ottla trace {item.place}"),
+        weight=6.5,
+    )
+
+
+def _compacted(topic: str, log: LogSample, configs: Configs) -> Iterator[Cause]:
+    if "compact" not in (configs.get("cleanup.policy") or ""):
+        return
+    removed = 0
+    ends: dict[TopicPartition, int] = {}
+    example: tuple[TopicPartition, int] | None = None
+    for batch in sorted(log.batches, key=lambda one: (one.where, one.base_offset)):
+        if batch.where.topic != topic or batch.is_control:
+            ends[batch.where] = batch.last_offset + 1
+            continue
+        gap = batch.base_offset - ends.get(batch.where, batch.base_offset)
+        gap += batch.last_offset - batch.base_offset + 1 - batch.records
+        if gap > 0:
+            removed += gap
+            example = example or (batch.where, batch.base_offset)
+        ends[batch.where] = batch.last_offset + 1
+    if example is not None:
+        yield Cause(
+            "compacted",
+            Strength.PROVED,
+            f"compaction has removed {removed} offsets among the records of {topic} that were read here: it "
+            "keeps the newest record of each key, and no tombstones",
+            (Evidence(f"offsets are missing at {example[0]}@{example[1]}", "the log"),),
+            ("use cleanup.policy=delete if each record counts, and not only the newest of a key",),
+            weight=4,
+        )
+
+
+def _deleted_by_time(topic: str, log: LogSample, configs: Configs) -> Iterator[Cause]:
+    if not may_delete(configs) or (configs.get("retention.ms") or "-1").startswith("-"):
+        return
+    wrong = [
+        item
+        for item in log.records
+        if item.where.topic == topic
+        and not item.batch.has_append_time
+        and 0 <= item.timestamp < _IN_SECONDS_MAX
+    ]
+    if wrong:
+        yield Cause(
+            "deleted-by-timestamp",
+            Strength.LIKELY,
+            f"{len(wrong)} records of {topic} say that they are of {time_text(wrong[-1].timestamp)[:10]}, "
+            f"older than retention.ms={configs['retention.ms']}: retention deletes them, read or not; their "
+            "times are in seconds, where Kafka has milliseconds",
+            (Evidence(f"{wrong[-1].place} has timestamp {wrong[-1].timestamp}", "the log"),),
+            ("let the producer set milliseconds, or set message.timestamp.type=LogAppendTime",),
+            weight=7.5,
+        )
+
+
+def _deleted_by_admin(topic: str, log: LogSample, configs: Configs) -> Iterator[Cause]:
+    if not configs or may_delete(configs):
+        return
+    for where, start in sorted(log.starts.items()):
+        if where.topic == topic and start > 0:
+            yield Cause(
+                "deleted-by-admin",
+                Strength.PROVED,
+                f"{where} begins at offset {start}, and retention deletes nothing of it: an administrator "
+                "has deleted what was before (DeleteRecords)",
+                (Evidence(f"the log begins at {start}", f"ottla topic describe {topic}"),),
+                ("look at who may delete records: `ottla acl list`",),
+                weight=5,
+            )
+            return
