@@ -180,6 +180,7 @@ async def _run_all(mirrors: "list[Mirroring]", metrics_port: int | None) -> None
 
 async def _serve_metrics(mirrors: "list[Mirroring]", port: int, stop: "asyncio.Event") -> None:
     from ottla.mirror.progress import metrics_of
+    from ottla.satellite.refusals import OriginDoor, Refusals
     from ottla.satellite.server import listening, serve
     from ottla.satellite.settings import HttpSettings
 
@@ -194,7 +195,7 @@ async def _serve_metrics(mirrors: "list[Mirroring]", port: int, stop: "asyncio.E
     settings = HttpSettings(port=port)
     with listening(settings) as listener:
         say(f"metrics http://127.0.0.1:{listener.getsockname()[1]}/metrics")
-        await serve(app, listener, settings, stop)
+        await serve(OriginDoor(app, settings.names, Refusals("application/json")), listener, settings, stop)
 
 
 @mirror.command()

@@ -116,7 +116,8 @@ def _serve_metrics(node: Node) -> None:
     if port < 0:
         return
     # Imported only here: most nodes are not scraped, and all of them are to start quickly.
-    from ottla.broker.metrics.collectors import HOST, serve_controller_metrics, serve_metrics
+    from ottla.broker.metrics.collectors import serve_controller_metrics, serve_metrics
+    from ottla.satellite.metrics_page import HOST
 
     try:
         if node.has_broker:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -26,12 +26,10 @@ from ottla.broker.metrics.controller_metrics import ControllerMetrics
 from ottla.broker.metrics.replication_metrics import replication_metrics
 from ottla.broker.node import Broker
 from ottla.broker.serving.routes import Route
+from ottla.satellite.metrics_page import serve_page
 from ottla.world.disk import DiskError
 
 _logger: Final = logging.getLogger("ottla.metrics")
-
-HOST: Final = "127.0.0.1"
-"""Metrics contain the names of topics and need no login, so they are served on this machine only."""
 
 PARTITION_SERIES_MAX: Final = 2000
 """Up to this many partitions, each has its own series. With 10,000 a scrape would have megabytes."""
@@ -298,7 +296,10 @@ def _connections(node: Broker | ControllerServer) -> Iterator[Metric]:
 
 
 def serve_metrics(broker: Broker, port: int) -> int:
-    """Serve the metrics on a loopback port, 0 for a free one. Returns the port."""
+    """Serve the metrics on a loopback port, 0 for a free one. Returns the port.
+
+    They contain the names of topics and need no login, so they are served on this machine only.
+    """
     for place in broker.coordinators:
         # Made here, on the loop: another thread looks at them.
         assert place.hosted
@@ -314,5 +315,4 @@ def _serve(metrics: BrokerMetrics | ControllerServerMetrics, port: int) -> int:
     registry = CollectorRegistry()
     registry.register(metrics)
     ProcessCollector(registry=registry)
-    server, _ = start_http_server(port, HOST, registry)
-    return int(server.server_port)
+    return int(serve_page(registry, port).server_port)

@@ -1,9 +1,8 @@
 """The figures of `ottla lag --watch` for Prometheus, on loopback."""
 
 from collections.abc import Iterator
-from typing import Final
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from ottla.explain.lag.looking import Looks
@@ -16,8 +15,7 @@ from ottla.explain.lag.outlook import (
     total,
     total_speed,
 )
-
-HOST: Final = "127.0.0.1"
+from ottla.satellite.metrics_page import serve_page
 
 
 class LagMetrics:
@@ -32,7 +30,7 @@ class LagMetrics:
         """Begin to serve; 0 is a free port. Returns the port."""
         registry = CollectorRegistry()
         registry.register(self)
-        server, _ = start_http_server(port, HOST, registry)
+        server = serve_page(registry, port)
         return int(server.server_port)
 
     def update(self, looks: Looks, now_ms: float) -> None:
