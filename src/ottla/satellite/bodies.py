@@ -12,6 +12,8 @@ from ottla.satellite.proofs import digest_of
 
 _BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 _ALL_BYTES_MAX: Final = 16 * _BODY_BYTES_MAX
+_SMALL_BYTES_MAX: Final = 64 * 1024
+"""Bodies of this size are read also while large ones have taken all the room, and do not end."""
 
 
 class Bodies:
@@ -40,7 +42,7 @@ class Bodies:
             self._held += len(chunk)
             if len(data) > _BODY_BYTES_MAX:
                 raise HttpError(413, f"The body is larger than {_BODY_BYTES_MAX} bytes")
-            if self._held > _ALL_BYTES_MAX:
+            if self._held > _ALL_BYTES_MAX and len(data) > _SMALL_BYTES_MAX:
                 raise HttpError(503, "There are too many large requests at once: try again")
         forwarded: Forwarded | None = request.scope.get("forwarded")
         if forwarded is not None and forwarded.digest != digest_of(data):

@@ -2,7 +2,7 @@
 
 A client that sends a request byte by byte, or never reads an answer, holds a connection and its memory. So a
 request has to arrive within a time, an answer has to be taken, and when there are too many connections, the
-one that has been without a request for the longest time makes room.
+one that has been without a whole request for the longest time makes room.
 """
 
 import asyncio
@@ -84,6 +84,11 @@ class BoundedConnection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     @property
+    def is_served(self) -> bool:
+        """Say whether all of a request is there, and it is not answered yet."""
+        return not self.waits and self.conn.their_state is not h11.SEND_BODY
+
+    @property
     def waits_since_s(self) -> float:
         """The time since when no request is being served."""
         return self._waits_since_s
@@ -128,7 +133,7 @@ class BoundedConnection(H11Protocol):
         waiting = [
             one
             for one in self.connections
-            if isinstance(one, BoundedConnection) and one.waits and not one.transport.is_closing()
+            if isinstance(one, BoundedConnection) and not one.is_served and not one.transport.is_closing()
         ]
         # There is one at least: this one has had no request yet.
         min(waiting, key=lambda one: one.waits_since_s).transport.abort()

@@ -2,8 +2,10 @@
 
 import asyncio
 
+import pytest
 from tests.unit.satellite.echo_api import echo_app, serving
 
+from ottla.satellite import bodies
 from ottla.satellite.connections import ConnectionLimits
 
 PATIENCE_S = 60
@@ -108,5 +110,48 @@ def test_many_connections_without_a_request_keep_nobody_out() -> None:
                 assert await idle[0][0].read() == b""
             for _, one in [*idle, (reader, writer)]:
                 one.close()
+
+    asyncio.run(run())
+
+
+def test_many_bodies_that_do_not_come_keep_nobody_out() -> None:
+    async def run() -> None:
+        async with serving(echo_app(), ConnectionLimits(connections=5)) as port:
+            begun = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+            for _, writer in begun:
+                writer.write(BODY_HEAD + b"1")
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(REQUEST)
+            async with asyncio.timeout(PATIENCE_S):
+                assert b"200" in await reader.read(1000)
+                assert await begun[0][0].read() == b""
+                # The others go on.
+                begun[-1][1].write(b"23456789")
+                assert b"200" in await begun[-1][0].read(1000)
+            for _, one in [*begun, (reader, writer)]:
+                one.close()
+
+    asyncio.run(run())
+
+
+def test_small_bodies_are_read_while_large_ones_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "_ALL_BYTES_MAX", 1000)
+    monkeypatch.setattr(bodies, "_SMALL_BYTES_MAX", 100)
+
+    async def ask(port: int, size: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(BODY_HEAD.replace(b": 9", f": {size}".encode()) + b"x" * size)
+        answer = await reader.read(1000)
+        writer.close()
+        return answer
+
+    async def run() -> None:
+        async with serving(echo_app()) as port, asyncio.timeout(PATIENCE_S):
+            _, holding = await asyncio.open_connection("127.0.0.1", port)
+            holding.write(BODY_HEAD.replace(b": 9", b": 1000000") + b"x" * 950)
+            while b"503" not in await ask(port, 200):
+                pass
+            assert b"200" in await ask(port, 100)
+            holding.close()
 
     asyncio.run(run())
