@@ -31,13 +31,15 @@ with sync.Producer("a:1") as producer:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with nothing but pip and the package, installed from its wheel."""
+    """An environment with nothing but the package and what it needs, installed from its wheel."""
     directory = tmp_path_factory.mktemp("package")
-    venv.create(directory / "venv", with_pip=True)
-    run(sys.executable, "-m", "pip", "wheel", *QUIETLY, "--no-deps", "--wheel-dir", str(directory), ".")
+    venv.create(directory / "venv")
+    pip = (sys.executable, "-m", "pip")
+    # What builds it is there already. Otherwise pip would set up an environment just for that.
+    run(*pip, "wheel", *QUIETLY, "--no-build-isolation", "--no-deps", "--wheel-dir", str(directory), ".")
     (wheel,) = directory.glob("ottla-*.whl")
-    pip = str(directory / "venv/bin/pip")
-    run(pip, "install", *QUIETLY, "--constraint", "constraints.txt", str(wheel))
+    python = str(directory / "venv/bin/python")
+    run(*pip, "--python", python, "install", *QUIETLY, "--constraint", "constraints.txt", str(wheel))
     return directory / "venv/bin"
 
 

@@ -103,6 +103,7 @@ def test_make_up_says_what_to_type_next(tmp_path: Path) -> None:
     assert f"consume greetings --bootstrap {address}" in err
 
 
+@pytest.mark.thorough(guard="tests/docs/test_package.py::test_the_wheel_installs_and_runs_a_node")
 def test_an_installed_ottla_runs_a_node(tmp_path: Path) -> None:
     """Nothing is fetched: what the package needs is taken from the environment that runs the tests."""
     (block,) = (block for block in blocks() if block.heading == "Install it")

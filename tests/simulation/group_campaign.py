@@ -6,7 +6,7 @@ python -m tests.simulation.group_campaign consumer_groups --seed 17      one see
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
@@ -45,7 +45,7 @@ def run_seed(name: str, seed: int, is_small: bool = False) -> Any:
     return simulation
 
 
-def find_bug(name: str, seeds: range) -> bool:
+def find_bug(name: str, seeds: Iterable[int]) -> bool:
     """Say whether any of these seeds fails, small as they are."""
     for seed in seeds:
         try:

@@ -6,9 +6,16 @@ import pytest
 from tests.simulation.group_campaign import find_bug, run_seed
 from tests.simulation.groups.bugs import BUGS
 
-SEEDS = range(4)
+SEEDS = range(2)
 SMALL_SEEDS = range(100, 110)
 SEEDS_UNTIL_FOUND_MAX = 20
+FOUND_BY = {
+    "answer_before_the_commit": 6,
+    "hand_out_before_the_assignment_is_stored": 18,
+    "hand_out_to_whoever_is_there_now": 3,
+    "start_no_sessions_after_loading": 19,
+}
+"""The first seed that finds a bug, where it is not one of the first. It is tried before all others."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -33,4 +40,5 @@ def test_the_simulation_finds_planted_bugs(
     bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bug(monkeypatch)
-    assert find_bug("groups", range(SEEDS_UNTIL_FOUND_MAX)), "no seed found it"
+    seeds = (FOUND_BY.get(bug.__name__, 0), *range(SEEDS_UNTIL_FOUND_MAX))
+    assert find_bug("groups", seeds), "no seed found it"
