@@ -71,7 +71,9 @@ class NodeStop:
             self._then(self._stop_serving)
 
     def _stop_serving(self) -> None:
-        self._node.broker.listeners.stop_accepting()
+        # Followers, and clients that fetch, always have a request under way that waits for records. Unless
+        # each connection ended by itself, there would be no moment at which all have their answers.
+        self._node.broker.listeners.end()
         self._node.broker.parked_fetches.give_up_all()
         self._then(self._stop_coordinators)
 
@@ -87,7 +89,7 @@ class NodeStop:
         """Let the answers that are due go out."""
         listeners = self._node.broker.listeners
         is_late = self._parts.world.clock.monotonic_ms() >= deadline_ms
-        if is_late or all(connection.has_answered for connection in listeners.connections):
+        if is_late or not listeners.connections:
             listeners.close()
             self._node.housekeeping.cleaner.drain(partial(self._then, self._hand_over))
         else:

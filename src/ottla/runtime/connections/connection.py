@@ -31,6 +31,7 @@ _PENDING: Final = 1
 _UNSENT: Final = 2
 _MUTED: Final = 4
 _SHORT_OF_MEMORY: Final = 8
+_ENDING: Final = 16
 
 
 class Session(Protocol):
@@ -221,6 +222,11 @@ class Connection:
         # would be room for one less from then on, and in the end for none.
         self._owner.connection_closed(self, reason)
         session.close()
+
+    def end(self) -> None:
+        """Take up no further request, and close when what was taken up is answered."""
+        self._holds |= _ENDING
+        self._maybe_resume()
 
     @property
     def is_idle(self) -> bool:
@@ -457,6 +463,8 @@ class Connection:
 
     def _maybe_resume(self) -> None:
         if self.is_closed or self._holds:
+            if self._holds & _ENDING and self.has_answered:
+                self.close()
             return
         if not self._events & READABLE:
             if self.frame_tick and self._buffer.own_bytes <= OWN_BYTES_ALWAYS:

@@ -125,6 +125,12 @@ class Listeners:
             listening.close()
         self._listening.clear()
 
+    def end(self) -> None:
+        """Take up no further request, and close each connection when its last one is answered."""
+        self.stop_accepting()
+        for connection in list(self.connections):
+            connection.end()
+
     def close(self) -> None:
         """Close everything now."""
         self.stop_accepting()

@@ -141,6 +141,26 @@ def test_a_peer_that_leaves_while_its_answer_is_pending_is_noticed(make_wire: Ma
     wire.connection.answer_later([b"too late"])
 
 
+def test_a_connection_ends_with_the_answer_to_the_request_that_was_taken_up(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda request: None)
+    wire.peer.sendall(frame(b"first") + frame(b"second"))
+    wire.turn()
+    wire.connection.end()
+    wire.turn()
+    assert wire.closed == [], "an answer is due"
+    wire.connection.answer_later([frame(b"answer")])
+    assert wire.closed == [None]
+    assert wire.read(len(frame(b"answer"))) == frame(b"answer")
+    assert wire.served == [b"first"]
+
+
+def test_a_connection_on_which_nothing_is_due_ends_at_once(make_wire: MakeWire) -> None:
+    wire = make_wire(lambda request: [frame(request)])
+    wire.connection.mute(60_000)
+    wire.connection.end()
+    assert wire.closed == [None]
+
+
 def test_a_peer_that_does_not_read_is_not_served(make_wire: MakeWire) -> None:
     answer = b"x" * 1_000_000
     wire = make_wire(lambda _: [answer])
