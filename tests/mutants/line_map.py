@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import pytest
 from tests.mutants.faults import SOURCE, Fault, parsed
-from tests.mutants.planting import CACHE, Modules, statements_of
+from tests.mutants.planting import CACHE, Modules, statements_of, write_whole
 from tests.mutants.sessions import (
     Outcome,
     cpu_seconds,
@@ -218,8 +218,7 @@ def _importers(file: str) -> frozenset[str]:
 def _keep(file: str) -> None:
     kept = _kept_source(_content_of_source(file))
     if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes((SOURCE / file).read_bytes())
+        write_whole(kept, (SOURCE / file).read_bytes())
 
 
 # --- making it ------------------------------------------------------------------------------------
@@ -280,7 +279,9 @@ def _make_and_exit(test_files: Sequence[str], job: int) -> None:
         modules.install()
         with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
             os.environ["TMPDIR"], tempfile.tempdir = scratch, None
-            errors = with_tests(test_files, outcome, lambda items: _note_all(items, modules, outcome))
+            errors = with_tests(
+                test_files, outcome, lambda items: _note_all(test_files, items, modules, outcome)
+            )
         print(*errors, sep="\n", flush=True)
         status = 0
     except BaseException:
@@ -289,12 +290,15 @@ def _make_and_exit(test_files: Sequence[str], job: int) -> None:
         os._exit(status)
 
 
-def _note_all(items: dict[str, pytest.Item], modules: Modules, outcome: Outcome) -> None:
-    by_file: dict[str, list[pytest.Item]] = {}
+def _note_all(
+    test_files: Sequence[str], items: dict[str, pytest.Item], modules: Modules, outcome: Outcome
+) -> None:
+    # A file whose tests are all left out gets an entry, too: otherwise it would be asked each time.
+    by_file: dict[str, list[pytest.Item]] = {test_file: [] for test_file in test_files}
     for item in items.values():
-        by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
+        by_file[item.nodeid.partition("::")[0]].append(item)
     ordered = [item for group in by_file.values() for item in group]
-    following = dict(zip(ordered, [*ordered[1:], None], strict=True))
+    following = dict(zip(ordered, [*ordered, None][1:], strict=True))
     gc.collect()
     gc.freeze()
     for test_file, group in by_file.items():
@@ -332,8 +336,4 @@ def _write(test_file: str, tests: dict[str, tuple[float, float, dict[str, str]]]
     for file in files:
         _keep(file)
     entry = {"content": _content_of_tests(test_file), "sources": dict(_contents(files)), "tests": tests}
-    path = _place(test_file)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_suffix(f".{os.getpid()}")
-    new.write_text(json.dumps(entry))
-    new.replace(path)
+    write_whole(_place(test_file), json.dumps(entry).encode())

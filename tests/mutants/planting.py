@@ -12,6 +12,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import marshal
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,14 @@ from tests.mutants.faults import SOURCE, Fault, Sites, named
 CACHE: Final = Path("target/mutants")
 _HITS: Final = "__hits__"
 _SWITCH: Final = "__planted__"
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that other processes read: they find all of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new.write_bytes(content)
+    new.replace(path)
 
 
 class Switch:
@@ -78,8 +87,7 @@ def probed(source: bytes, path: str) -> tuple[CodeType, int]:
             if isinstance(body, list) and any(id(each) in numbers for each in body):
                 setattr(node, field, _with_probes(body, numbers))
     code = compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_bytes(marshal.dumps((len(numbers), code)))
+    write_whole(kept, marshal.dumps((len(numbers), code)))
     return code, len(numbers)
 
 

@@ -12,9 +12,12 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 import pytest
+from tests.suite.selection import LEFT_OUT
 
 Loop = Callable[[dict[str, pytest.Item]], None]
 _UNWANTED = ("randomly", "cacheprovider")
+_QUICK = " and ".join(f"not {marker}" for marker in LEFT_OUT)
+"""What `make test` leaves out does not count: it would notice a fault long after the change."""
 
 
 class Outcome:
@@ -62,6 +65,7 @@ def with_tests(files: Sequence[str], outcome: Outcome, loop: Loop) -> list[str]:
     session = _Session(loop)
     # pytest would rewrite the assertions of Ottla itself, as a package that brings a plugin, and import it.
     arguments = ["--assert=plain", "-q", "--no-header", "--continue-on-collection-errors", "--tb=short"]
+    arguments += ["-m", _QUICK]
     arguments += [part for name in _UNWANTED for part in ("-p", f"no:{name}")]
     pytest.main([*arguments, *files], plugins=[session, outcome])
     return session.errors

@@ -40,7 +40,7 @@ BESIDE_UNIT_TESTS: Final[dict[str, tuple[str, ...]]] = {
     "pipelines": ("pipelines",),
     "quorum": ("golden/test_controller_decisions.py", "simulation/raft", "simulation/quorum"),
     "records": ("property/test_records.py", "property/test_bulk.py", "golden/test_batches.py"),
-    "registry": ("registry", "golden/test_schema_verdicts.py"),
+    "registry": ("registry", "simulation/registry", "golden/test_schema_verdicts.py"),
     "runtime": ("property/test_framing.py", "property/test_timers.py"),
     "satellite": ("unit/registry", "unit/connect"),
     "schemas": ("golden/test_schema_verdicts.py",),

@@ -97,9 +97,11 @@ class Descriptors:
     def _close_one(self) -> bool:
         """Close a descriptor, rather one without unsynced writes. Says whether there was any to close."""
         count = len(self._files)
-        for looked_at in range(2 * count):
+        # The first look at a file that was used only notes that. At the second it may be the one to close.
+        patience = min(_CANDIDATES, 2 * count)
+        for looked_at in range(patience + count):
             file, _ = self._files.popitem(last=False)
-            if file.is_evictable(is_pressing=looked_at >= min(_CANDIDATES, count)):
+            if file.is_evictable(is_pressing=looked_at >= patience):
                 file.drop_descriptor()
                 return True
             self._files[file] = None

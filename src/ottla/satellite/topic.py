@@ -143,7 +143,12 @@ class TopicReader:
                 await self._read_once()
             except ClientError as error:
                 _logger.warning("topic %r cannot be read, trying again: %s", self.where.topic, error)
-                await asyncio.sleep(_PAUSE_S)
+            except Exception:
+                # Damaged bytes, or a bug of ours. Every write waits for this reader, so it must not end.
+                _logger.exception("topic %r cannot be read on, trying again", self.where.topic)
+            else:
+                continue
+            await asyncio.sleep(_PAUSE_S)
 
     async def _read_once(self) -> None:
         try:

@@ -5,9 +5,8 @@ import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
 
-import httpx
+from tests.support.satellite_network import SatelliteNetwork
 
 from ottla.client.admin import Admin
 from ottla.client.consumer import Consumer
@@ -56,8 +55,7 @@ class Site:
         self.bootstrap = self.cluster.bootstrap
         self._loop = simulated_loop(self.simulation, network)
         self.cluster.start()
-        self.apps: dict[str, Any] = {}
-        """By host and port. One that is gone does not answer."""
+        self.satellites = SatelliteNetwork()
 
     def run(self, story: Callable[["Site"], Coroutine[Any, Any, T]], within_ms: int = 600_000) -> T:
         """Let a story happen."""
@@ -77,14 +75,14 @@ class Site:
             left, settings, f"http://{host}", read_providers({}, secrets), secrets, http.tls_to_others()
         )
         await worker.instances.close()
-        client: Any = Network(self)
+        client: Any = self.satellites
         worker.instances._client = client
         await worker.start()
-        self.apps[host] = behind_doors(ConnectApi(worker), worker.instances, http, None)
+        self.satellites.apps[host] = behind_doors(ConnectApi(worker), worker.instances, http, None)
         try:
             yield RunningWorker(self, worker, host)
         finally:
-            self.apps.pop(host, None)
+            self.satellites.apps.pop(host, None)
             await worker.stop()
 
     async def produce(self, topic: str, *values: bytes, partition: int = 0) -> None:
@@ -121,58 +119,6 @@ class Site:
         async with Admin(self.bootstrap) as admin:
             yield admin
 
-    async def send(
-        self, method: str, url: str, data: bytes, headers: Mapping[str, str]
-    ) -> tuple[int, bytes, dict[str, str]]:
-        """Send a request to an application. Returns the status, the body and the headers of the answer."""
-        parts = urlsplit(url)
-        app = self.apps.get(parts.netloc)
-        if app is None:
-            raise httpx.ConnectError("nobody listens there")
-        scope = {
-            "type": "http",
-            "method": method,
-            "path": parts.path,
-            "raw_path": parts.path.encode(),
-            "query_string": parts.query.encode(),
-            "headers": [
-                (b"content-length", str(len(data)).encode()),
-                *((name.lower().encode(), value.encode()) for name, value in headers.items()),
-            ],
-            "http_version": "1.1",
-            "scheme": parts.scheme,
-            "server": None,
-            "client": None,
-        }
-        sent: list[dict[str, Any]] = []
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": data, "more_body": False}
-
-        async def send(message: dict[str, Any]) -> None:
-            sent.append(message)
-
-        await app(scope, receive, send)
-        named = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]), named
-
-
-class Network:
-    """What workers send each other requests with."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    async def request(
-        self, method: str, url: str, content: bytes = b"", headers: Mapping[str, str] | None = None
-    ) -> httpx.Response:
-        """Send a request."""
-        status, body, named = await self._site.send(method, url, content, headers or {})
-        return httpx.Response(status, content=body, headers=named)
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
 
 class RunningWorker:
     """A worker that serves."""
@@ -190,7 +136,9 @@ class RunningWorker:
         named = {"content-type": "application/json"} | {
             name.replace("_", "-"): value for name, value in headers.items()
         }
-        status, answer, self.headers = await self._site.send(method, f"http://{self.host}{path}", data, named)
+        status, answer, self.headers = await self._site.satellites.send(
+            method, f"http://{self.host}{path}", data, named
+        )
         return status, json.loads(answer) if answer else None
 
     async def get(self, path: str) -> Any:

@@ -1,12 +1,10 @@
 """The REST API: routes, parameters, error codes."""
 
 import json
-import urllib.request
 from typing import Any
 
 import pytest
-from tests.support.ottla_node import OttlaNode
-from tests.support.registry_process import RegistryProcess
+from tests.simulation.registry.world import SimulatedRegistry
 
 INT = '"int"'
 
@@ -22,7 +20,7 @@ V2 = record(("a", "int"), ("b", "string", "x"))
 BAD = record(("a", "int"), ("z", "string"))
 
 
-def test_a_schema_can_be_read_back_in_every_way(registry: RegistryProcess, subject: str) -> None:
+def test_a_schema_can_be_read_back_in_every_way(registry: SimulatedRegistry, subject: str) -> None:
     answer = registry.register(subject, V1)
     text = answer["schema"]
     assert json.loads(text) == json.loads(V1)
@@ -44,7 +42,7 @@ def test_a_schema_can_be_read_back_in_every_way(registry: RegistryProcess, subje
     assert [item["id"] for item in listed] == [answer["id"]]
 
 
-def test_the_same_schema_has_the_same_id_everywhere(registry: RegistryProcess, subject: str) -> None:
+def test_the_same_schema_has_the_same_id_everywhere(registry: SimulatedRegistry, subject: str) -> None:
     first = registry.register(subject, V1)
     assert registry.register(subject, V1.replace(":", " : ")) == first
     other = registry.register(f"{subject}-other", V1)
@@ -82,7 +80,7 @@ def test_the_same_schema_has_the_same_id_everywhere(registry: RegistryProcess, s
     ],
 )
 def test_what_is_wrong_is_told_by_its_code(
-    registry: RegistryProcess, method: str, path: str, body: Any, code: int
+    registry: SimulatedRegistry, method: str, path: str, body: Any, code: int
 ) -> None:
     status, answer = registry.ask(method, path, body)
     assert answer["error_code"] == code
@@ -91,18 +89,18 @@ def test_what_is_wrong_is_told_by_its_code(
 
 
 @pytest.mark.parametrize("version", ["0", "-2", "abc", "2147483648", "1e3"])
-def test_versions_are_numbers_or_latest(registry: RegistryProcess, subject: str, version: str) -> None:
+def test_versions_are_numbers_or_latest(registry: SimulatedRegistry, subject: str, version: str) -> None:
     registry.register(subject, INT)
     assert registry.ask("GET", f"/subjects/{subject}/versions/{version}")[1]["error_code"] == 42202
 
 
-def test_subjects_may_have_any_letters(registry: RegistryProcess, subject: str) -> None:
+def test_subjects_may_have_any_letters(registry: SimulatedRegistry, subject: str) -> None:
     name = f"{subject} a/b:ü%"
     registry.register(name, INT)
     assert name in registry.ask("GET", "/subjects")[1]
 
 
-def test_an_incompatible_schema_is_refused_with_the_reason(registry: RegistryProcess, subject: str) -> None:
+def test_an_incompatible_schema_is_refused_with_the_reason(registry: SimulatedRegistry, subject: str) -> None:
     registry.register(subject, V1)
     status, answer = registry.ask("POST", f"/subjects/{subject}/versions", {"schema": BAD})
     assert (status, answer["error_code"]) == (409, 40901)
@@ -114,7 +112,7 @@ def test_an_incompatible_schema_is_refused_with_the_reason(registry: RegistryPro
     assert "'/fields/1'" in verbose["messages"][0]
 
 
-def test_levels_say_which_versions_count(registry: RegistryProcess, subject: str) -> None:
+def test_levels_say_which_versions_count(registry: SimulatedRegistry, subject: str) -> None:
     registry.register(subject, record(("a", "int")))
     registry.register(subject, record(("a", "int"), ("b", "int", 0)))
     registry.register(subject, record(("a", "int"), ("b", "int", 0), ("c", "int", 0)))
@@ -127,7 +125,7 @@ def test_levels_say_which_versions_count(registry: RegistryProcess, subject: str
         assert registry.ask("POST", path, later)[1] == {"is_compatible": verdict}
 
 
-def test_deleting_is_soft_first_and_then_for_good(registry: RegistryProcess, subject: str) -> None:
+def test_deleting_is_soft_first_and_then_for_good(registry: SimulatedRegistry, subject: str) -> None:
     for schema in (V1, V2):
         registry.register(subject, schema)
     base = f"/subjects/{subject}"
@@ -145,7 +143,7 @@ def test_deleting_is_soft_first_and_then_for_good(registry: RegistryProcess, sub
     assert registry.register(subject, V1)["version"] == 1
 
 
-def test_what_is_referred_to_cannot_be_deleted(registry: RegistryProcess, subject: str) -> None:
+def test_what_is_referred_to_cannot_be_deleted(registry: SimulatedRegistry, subject: str) -> None:
     registry.register(f"{subject}-base", record(("s", "string"), name="n.Base"))
     references = [{"name": "n.Base", "subject": f"{subject}-base", "version": -1}]
     user = record(("b", "n.Base"), name="n.User")
@@ -161,7 +159,7 @@ def test_what_is_referred_to_cannot_be_deleted(registry: RegistryProcess, subjec
     assert refusal["error_code"] == 42206
 
 
-def test_modes_say_what_may_be_done(registry: RegistryProcess, subject: str) -> None:
+def test_modes_say_what_may_be_done(registry: SimulatedRegistry, subject: str) -> None:
     path = f"/subjects/{subject}/versions"
     registry.ask("PUT", f"/mode/{subject}", {"mode": "READONLY"})
     assert registry.ask("POST", path, {"schema": INT})[1]["error_code"] == 42205
@@ -177,7 +175,7 @@ def test_modes_say_what_may_be_done(registry: RegistryProcess, subject: str) -> 
     assert new["id"] > 700_000
 
 
-def test_contexts_have_subjects_and_ids_of_their_own(registry: RegistryProcess, subject: str) -> None:
+def test_contexts_have_subjects_and_ids_of_their_own(registry: SimulatedRegistry, subject: str) -> None:
     context = f".{subject}"
     answer = registry.register(f":{context}:a", V1)
     assert (answer["id"], answer["version"]) == (1, 1)
@@ -195,7 +193,7 @@ def test_contexts_have_subjects_and_ids_of_their_own(registry: RegistryProcess, 
 
 
 def test_normalization_finds_the_same_schema_in_another_spelling(
-    registry: RegistryProcess, subject: str
+    registry: SimulatedRegistry, subject: str
 ) -> None:
     one = {"type": "object", "properties": {"a": {"type": "string"}}}
     other = {"properties": {"a": {"type": "string"}}, "type": "object"}
@@ -205,7 +203,7 @@ def test_normalization_finds_the_same_schema_in_another_spelling(
     assert first["id"] == second["id"]
 
 
-def test_metadata_makes_groups_of_versions(registry: RegistryProcess, subject: str) -> None:
+def test_metadata_makes_groups_of_versions(registry: SimulatedRegistry, subject: str) -> None:
     registry.ask("PUT", f"/config/{subject}", {"compatibilityGroup": "major"})
 
     def major(number: str) -> dict[str, Any]:
@@ -217,31 +215,18 @@ def test_metadata_makes_groups_of_versions(registry: RegistryProcess, subject: s
     assert found["version"] == 1
 
 
-def test_an_alias_stands_for_another_subject(registry: RegistryProcess, subject: str) -> None:
+def test_an_alias_stands_for_another_subject(registry: SimulatedRegistry, subject: str) -> None:
     registry.register(subject, V1)
     registry.ask("PUT", f"/config/{subject}-alias", {"alias": subject})
     assert registry.ask("GET", f"/subjects/{subject}-alias/versions/1")[1]["subject"] == subject
 
 
-def test_answers_have_the_type_that_the_client_takes(registry: RegistryProcess) -> None:
+def test_answers_have_the_type_that_the_client_takes(registry: SimulatedRegistry) -> None:
     def content_type(accept: str) -> str:
-        request = urllib.request.Request(f"{registry.url}/subjects", headers={"Accept": accept})
-        with urllib.request.urlopen(request) as answer:
-            return str(answer.headers["Content-Type"])
+        assert registry.ask("GET", "/subjects", Accept=accept)[0] == 200
+        return registry.headers["content-type"]
 
     assert content_type("application/json") == "application/json"
     assert content_type("*/*") == "application/vnd.schemaregistry.v1+json"
     assert registry.ask("GET", "/subjects", Accept="text/html")[0] == 406
     assert registry.ask("POST", "/subjects/x/versions", b"x", Content_Type="text/plain")[0] == 415
-
-
-def test_only_users_are_let_in(node: OttlaNode, tmp_path: Any) -> None:
-    users = tmp_path / "users"
-    users.write_text("# who\nada: lovelace, admin\n")
-    users.chmod(0o600)
-    with RegistryProcess(
-        node.bootstrap, "--users", str(users), "--topic", "_schemas_users", "--group", "users"
-    ) as guarded:
-        assert guarded.ask("GET", "/subjects")[0] == 401
-        assert guarded.ask("GET", "/subjects", Authorization="Basic YWRhOnBpbms=")[0] == 401
-        assert guarded.ask("GET", "/subjects", Authorization="Basic YWRhOmxvdmVsYWNl") == (200, [])
