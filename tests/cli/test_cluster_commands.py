@@ -492,3 +492,28 @@ def test_who_has_no_permission_is_told_whom_to_ask(kafka: ThreadNode, api: str) 
 def _succeed_then_refuse(kafka: ThreadNode, error: str) -> None:
     kafka.faults.delay("metadata", 0, times=1)
     kafka.faults.refuse("metadata", error)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"vlaue": "x", "key": "k"}', "there is no field 'vlaue'; did you mean 'value'?"),
+        ('{"key": "k"}', 'it has no value; write "value": null'),
+        ('{"key": "k", "value": "v", "colour": 1}', "there is no field 'colour'; it may have topic, "),
+    ],
+)
+def test_a_record_with_a_typo_is_no_tombstone(ottla_bootstrap: str, name: str, line: str, said: str) -> None:
+    succeed("topic", "create", name, bootstrap=ottla_bootstrap)
+    assert said in fail("produce", name, "--format=json", stdin=line + "\n", bootstrap=ottla_bootstrap)
+    tombstone = '{"key": "k", "value": null}\n'
+    succeed("produce", name, "--format=json", stdin=tombstone, bootstrap=ottla_bootstrap)
+    (only,) = succeed("consume", name, "--json", bootstrap=ottla_bootstrap).lines
+    assert (only["key"], only["value"]) == ("k", None)
+
+
+def test_a_broker_is_a_number_or_all_of_them(ottla_bootstrap: str) -> None:
+    for command in ("get", "set"):
+        words = ("log.retention.ms=5000000",) if command == "set" else ()
+        typed = run("config", command, "broker", "default", *words, bootstrap=ottla_bootstrap)
+        assert typed.code == 2
+        assert "'default' is not the id of a broker: give a number, or 'all'" in typed.err

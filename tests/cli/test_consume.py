@@ -41,7 +41,7 @@ def refused(*words: str, bootstrap: str) -> str:
 def following(bootstrap: str, *words: str) -> Iterator[subprocess.Popen[str]]:
     """Run `consume --follow` until the end of the block."""
     command = [sys.executable, "-m", "ottla", "consume", *words, "--follow", "--bootstrap", bootstrap]
-    environment = {**os.environ, "OTTLA_CONFIG": "/nowhere/config.toml"}
+    environment = {**os.environ, "OTTLA_CONFIG": "/dev/null"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
@@ -109,11 +109,11 @@ def test_a_copy_into_fewer_partitions_says_what_to_do(bootstrap: str, name: str)
         ('{"value": "xx", "value_encoding": "hex"}', "non-hexadecimal"),
         ('{"value": "x", "value_encoding": "rot13"}', "unknown encoding 'rot13'"),
         ('{"value": 1, "value_encoding": "hex"}', "must be a string"),
-        ('{"timestamp_ms": 99999999999999999999}', "timestamp_ms must be a number from 0"),
-        ('{"timestamp_ms": "now"}', "timestamp_ms must be a number from 0"),
-        ('{"partition": 99999999999999999999}', "partition must be a number from 0"),
-        ('{"headers": [["a"]]}', "a header must be"),
-        ('{"headers": 7}', "not iterable"),
+        ('{"value": "x", "timestamp_ms": 99999999999999999999}', "timestamp_ms must be a number from 0"),
+        ('{"value": "x", "timestamp_ms": "now"}', "timestamp_ms must be a number from 0"),
+        ('{"value": "x", "partition": 99999999999999999999}', "partition must be a number from 0"),
+        ('{"value": "x", "headers": [["a"]]}', "a header must be"),
+        ('{"value": "x", "headers": 7}', "not iterable"),
         ('{"value": "\\ud800"}', "surrogates not allowed"),
         ("{", "line 1 is not a record"),
     ],

@@ -260,6 +260,11 @@ def test_a_profile_names_the_cluster(profiles: str) -> None:
     assert said.endswith("config.toml has no profile 'third'; it has: default, other")
 
 
+def test_a_config_file_that_is_named_has_to_be_there(tmp_path: Path) -> None:
+    said = fail("topic", "list", OTTLA_CONFIG=str(tmp_path / "typo.toml"))
+    assert said.endswith("typo.toml, which does not exist; correct it, or unset it")
+
+
 def test_the_environment_gives_properties(profiles: str) -> None:
     said = fail("topic", "list", OTTLA_CONFIG=profiles, OTTLA_PROPERTY_REQUEST_TIMEOUT_MS="soon")
     assert said.startswith("request.timeout.ms is 'soon'")

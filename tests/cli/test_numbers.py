@@ -123,7 +123,7 @@ def _type(option: Numeric, number: str, bootstrap: str) -> Any:
     also = COMPANIONS.get((*option.path, option.option), ())
     words = [*option.path, *option.arguments, *also, f"{option.option}={number}"]
     typed = CliRunner().invoke(
-        main, words, input="", env={"OTTLA_BOOTSTRAP": bootstrap, "OTTLA_CONFIG": "/nowhere/config.toml"}
+        main, words, input="", env={"OTTLA_BOOTSTRAP": bootstrap, "OTTLA_CONFIG": "/dev/null"}
     )
     assert typed.exception is None or isinstance(typed.exception, SystemExit), (words, typed.exception)
     assert "Traceback" not in typed.output, words

@@ -28,7 +28,7 @@ class Typed(NamedTuple):
 
 def run(*words: str, bootstrap: str | None = None, stdin: str | None = None, **variables: str) -> Typed:
     """Type `ottla` and the words. Nothing of the user's own environment or files is used."""
-    environment: dict[str, str | None] = {"OTTLA_CONFIG": "/nowhere/config.toml", **variables}
+    environment: dict[str, str | None] = {"OTTLA_CONFIG": "/dev/null", **variables}
     if bootstrap is not None:
         environment["OTTLA_BOOTSTRAP"] = bootstrap
     result = CliRunner().invoke(main, list(words), input=stdin, env=environment)

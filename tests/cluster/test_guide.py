@@ -93,7 +93,7 @@ def run_commands(page: str, node: OttlaNode) -> None:
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "OTTLA_BOOTSTRAP": node.bootstrap,
-            "OTTLA_CONFIG": "/nowhere/config.toml",
+            "OTTLA_CONFIG": "/dev/null",
         },
         capture_output=True,
         text=True,

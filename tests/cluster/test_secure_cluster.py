@@ -141,7 +141,7 @@ def _run(root: Path, node: OttlaNode, *arguments: str, text: str | None = None) 
         env={
             **os.environ,
             **{f"OTTLA_PROPERTY_{name}": value for name, value in settings.items()},
-            "OTTLA_CONFIG": "/nowhere/config.toml",
+            "OTTLA_CONFIG": "/dev/null",
         },
         capture_output=True,
         text=True,

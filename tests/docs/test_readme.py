@@ -50,7 +50,7 @@ def run(command: list[str], node: OttlaNode, *, quietly: bool = False) -> str:
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "OTTLA_BOOTSTRAP": node.bootstrap,
-        "OTTLA_CONFIG": "/nowhere/config.toml",
+        "OTTLA_CONFIG": "/dev/null",
     }
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
@@ -114,7 +114,7 @@ def test_an_installed_ottla_runs_a_node(tmp_path: Path) -> None:
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": sysconfig.get_path("purelib"),
-        "OTTLA_CONFIG": "/nowhere/config.toml",
+        "OTTLA_CONFIG": "/dev/null",
         "PIP_NO_INDEX": "1",
         "PIP_NO_DEPS": "1",
         # As a variable this means the opposite of what it says: no isolation, please.

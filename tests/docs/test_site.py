@@ -106,7 +106,7 @@ def test_the_commands_of_the_guide_work_as_shown(tmp_path: Path) -> None:
                 **os.environ,
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "OTTLA_BOOTSTRAP": node.bootstrap,
-                "OTTLA_CONFIG": str(tmp_path / "none.toml"),
+                "OTTLA_CONFIG": "/dev/null",
             },
             capture_output=True,
             text=True,

@@ -7,6 +7,7 @@ It listens on a free port below 32768 (the system hands out those above for outg
 stopped by SIGTERM, as a careful operator would. A start takes well under a second.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -98,6 +99,11 @@ class OttlaNode:
     def stop(self) -> int:
         """Ask the node to stop, as an operator does. Returns its exit code."""
         return self._end(signal.SIGTERM)
+
+    def hang_up(self) -> int:
+        """Close its terminal, as the node sees that: SIGHUP, and once more. Returns its exit code."""
+        os.kill(self.pid, signal.SIGHUP)
+        return self._end(signal.SIGHUP)
 
     def kill(self) -> None:
         """End the node without a warning."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 import click
 
 from ottla import __version__
+from ottla.cli.failure import Failure
 
 COMMANDS: Final = {
     # The name, the module and object that it is, and what the list of commands says of it. It is here so
@@ -90,6 +91,13 @@ class _Root(click.Group):
 
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(0) from None
+        except UnicodeEncodeError as error:
+            # Words may be any bytes, since files and values may. Names may not.
+            raise Failure(f"{error.object[:60]!r} is not valid text: it must be UTF-8") from error
+        except OSError as error:
+            if error.filename is None:
+                raise
+            raise Failure(f"cannot use {error.filename}: {error.strerror}; name another") from error
 
 
 @click.group(cls=_Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

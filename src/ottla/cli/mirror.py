@@ -155,11 +155,12 @@ def _read(file: Path) -> dict[str, str]:
 
 async def _run_all(mirrors: "list[Mirroring]", metrics_port: int | None) -> None:
     import asyncio
-    import signal
+
+    from ottla.runtime.signals import stop_signals
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in stop_signals():
         loop.add_signal_handler(number, stop.set)
     left = len(mirrors)
 

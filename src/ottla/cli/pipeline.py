@@ -91,8 +91,10 @@ def run(
         raise Failure(f"{file} has no pipeline {min(unknown)!r}")
     # Spark takes some seconds to start, and then a minute to say that there is no broker.
     with_admin({**properties, **_SHORT_PATIENCE}, lambda admin: admin.cluster.describe())
+    from ottla.runtime.signals import stop_signals
+
     stopping: list[int] = []
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in stop_signals():
         signal.signal(number, lambda received, _frame: stopping.append(received))
     try:
         from ottla.pipelines.spark.runner import RunSettings, run_pipelines

@@ -99,8 +99,17 @@ def client_properties(
     return properties
 
 
+def config_path() -> Path:
+    """Return where profiles are."""
+    return Path(os.environ.get("OTTLA_CONFIG") or Path(click.get_app_dir("ottla"), "config.toml"))
+
+
 def _profile(name: str | None) -> dict[str, str]:
-    path = Path(os.environ.get("OTTLA_CONFIG") or Path(click.get_app_dir("ottla"), "config.toml"))
+    named = os.environ.get("OTTLA_CONFIG")
+    path = config_path()
+    if named and not path.exists():
+        # Without it, the command would go to another cluster.
+        raise Failure(f"OTTLA_CONFIG names {path}, which does not exist; correct it, or unset it")
     profiles = _read_profiles(path)
     if not isinstance(profiles, dict) or not all(isinstance(found, dict) for found in profiles.values()):
         raise Failure(

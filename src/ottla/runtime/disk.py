@@ -18,6 +18,8 @@ import shutil
 import stat
 from collections import OrderedDict
 from collections.abc import Sequence
+from struct import Struct
+from struct import error as struct_error
 from threading import Lock as Mutex
 from threading import get_ident
 from typing import Final
@@ -384,6 +386,20 @@ def _fallocate(descriptor: int, size: int) -> None:
         _libc.fallocate(descriptor, _KEEP_SIZE, ctypes.c_int64(end), ctypes.c_int64(size - end))
 
 
+_FLOCK: Final = Struct("hhqqi")
+"""`struct flock`: type, whence, start, length, process."""
+
+
+def _holder(descriptor: int) -> str:
+    """Return who holds the lock of a file. A process in another container has no number here."""
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    try:
+        *_, process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked)[: _FLOCK.size])
+    except (OSError, struct_error):
+        process = 0
+    return f"process {process}" if process > 0 else "another process"
+
+
 class RealLock:
     """A lock on a file that the operating system drops if the process dies."""
 
@@ -403,9 +419,10 @@ class RealLock:
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            holder = _holder(self._descriptor)
             os.close(self._descriptor)
             if error.errno in (errno.EACCES, errno.EAGAIN):
-                raise DiskError(path, "lock", Reason.LOCKED, Reason.LOCKED.value) from error
+                raise DiskError(path, "lock", Reason.LOCKED, holder) from error
             raise disk_error(error, path, "lock") from error
         self._held.add(self._path)
 

@@ -72,6 +72,7 @@ from ottla.runtime.recovery import tell
 from ottla.security.refused import SecurityRefused
 from ottla.storage.errors import StorageError, UnusableDirectory
 from ottla.storage.log_dirs.directories import LogDirectories, open_directories
+from ottla.storage.log_dirs.meta_properties import FILE as META_FILE
 from ottla.storage.names import METADATA_PARTITION
 from ottla.storage.volume import Volume
 from ottla.world.disk import DiskError
@@ -243,6 +244,9 @@ class NodeStart:
         paths = data_directories(config)
         if not self._options.formats_empty:
             check_empty_directories(world.disk, config, paths)
+        if not all(world.disk.exists(f"{path}/{META_FILE}") for path in paths):
+            # An address that is taken leaves no directory behind.
+            self._bind()
         formatted = format_missing(
             world.disk, config, paths, world.random, world.clock.now_ms(), self._options.format
         )
@@ -257,10 +261,15 @@ class NodeStart:
         self._directories = open_directories(volumes, NodeId(config.node_id))
         self._then(self._take_addresses, self._directories)
 
-    def _take_addresses(self, directories: LogDirectories) -> None:
+    def _bind(self) -> None:
         config, world = self._configs.node, self._world
         limits = connection_limits(config, world.connections_max)
         self._addresses = bind(world.network, config.listener_endpoints, limits.send_buffer_bytes)
+
+    def _take_addresses(self, directories: LogDirectories) -> None:
+        world = self._world
+        if not self._addresses:
+            self._bind()
         if self._tls is not None:
             self._addresses = [
                 address._replace(

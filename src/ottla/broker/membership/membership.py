@@ -65,7 +65,10 @@ _REASONS: Final = {
     ErrorCode.INCONSISTENT_CLUSTER_ID: "its directories belong to another cluster",
     ErrorCode.INVALID_REGISTRATION: "another broker has a log directory with the same id",
     ErrorCode.UNSUPPORTED_VERSION: "the cluster uses features that this release does not support",
-    ErrorCode.DUPLICATE_BROKER_REGISTRATION: "another process is running with the same node id",
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION: (
+        "another process is running with the same node id; stop it, or, if both were started with one join "
+        "token, make another token with `ottla cluster token`"
+    ),
     ErrorCode.REQUEST_TIMED_OUT: "no active controller answered",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "it is not allowed to: see super.users on the controllers",
 }

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 KINDS: Final = ("topic", "broker", "group", "client-metrics", "broker-logger")
 EVERY_BROKER: Final = "all"
+_DIGITS: Final = 10
+"""Ids of brokers have fewer: they are 32 bits."""
 
 
 @click.group()
@@ -116,4 +118,11 @@ def _kind(kind: str) -> Any:
 
 def _name(kind: str, name: str) -> str:
     """Return the resource's name: the default of all brokers has an empty one."""
-    return "" if kind == "broker" and name == EVERY_BROKER else name
+    if kind == "broker" and name == EVERY_BROKER:
+        return ""
+    if kind.startswith("broker") and not (name.isascii() and name.isdecimal() and len(name) < _DIGITS):
+        of_all = f", or {EVERY_BROKER!r} for the default of all brokers" if kind == "broker" else ""
+        raise click.BadParameter(
+            f"{name!r} is not the id of a broker: give a number{of_all}", param_hint="NAME"
+        )
+    return name

@@ -15,10 +15,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ottla.cli.failure import Failure
+from ottla.runtime.signals import stop_signals
 
 CONTROLLERS_MAX: Final = 3
 CONTROLLER_PORTS_AFTER: Final = 1000
@@ -210,14 +212,14 @@ class _Supervisor:
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._asked_to_stop)
+        for number in stop_signals():
+            loop.add_signal_handler(number, self._asked_to_stop, number)
         await asyncio.gather(*(self._keep_running(node) for node in self._nodes))
         if self._failure is not None:
             raise Failure(self._failure)
 
-    def _asked_to_stop(self) -> None:
-        if self._stop.is_set():
+    def _asked_to_stop(self, number: signal.Signals) -> None:
+        if self._stop.is_set() and number != signal.SIGHUP:
             # Somebody has lost patience.
             self._signal_all(signal.SIGKILL)
         self._begin_stop()
@@ -329,10 +331,11 @@ class _Supervisor:
             self._write(node, f"the node {what}")
 
     def _write(self, node: LocalNode, text: str) -> None:
-        if self._output.log_format == "json" and text.startswith("{"):
-            print(f'{{"node": {node.node_id}, {text[1:]}', file=sys.stderr, flush=True)
-        else:
-            print(f"[{node.node_id}] {text}", file=sys.stderr, flush=True)
+        is_json = self._output.log_format == "json" and text.startswith("{")
+        line = f'{{"node": {node.node_id}, {text[1:]}' if is_json else f"[{node.node_id}] {text}"
+        # The terminal may be closed: the nodes stop in order even so.
+        with suppress(OSError):
+            print(line, file=sys.stderr, flush=True)
 
 
 def _end_with_parent() -> None:

@@ -9,10 +9,35 @@ readable.
 
 import base64
 import binascii
+from difflib import get_close_matches
 from typing import Any, Final
 
 PLAIN: Final = "text"
 ENCODINGS: Final = ("text", "hex", "base64")
+FIELDS: Final = (
+    "topic",
+    "partition",
+    "offset",
+    "timestamp_ms",
+    "key",
+    "key_encoding",
+    "value",
+    "value_encoding",
+    "headers",
+)
+
+
+def check_fields(given: Any) -> None:
+    """Raise ValueError if an object is no record: a field with a typo would be left out in silence."""
+    if not isinstance(given, dict):
+        raise ValueError("it is not an object")  # noqa: TRY004 - what is wrong is the text
+    for name in given:
+        if name not in FIELDS:
+            near = get_close_matches(name, FIELDS, 1)
+            meant = f"did you mean {near[0]!r}?" if near else f"it may have {', '.join(FIELDS)}"
+            raise ValueError(f"there is no field {name!r}; {meant}")
+    if "value" not in given:
+        raise ValueError('it has no value; write "value": null if it is to delete what its key stands for')
 
 
 def encode_bytes(content: bytes, encoding: str) -> str:

@@ -16,7 +16,7 @@ from ottla.cli.failure import Failure
 from ottla.cli.numbers import INT32_MAX, INT64_MAX, PARTITION
 from ottla.cli.output import Tally, json_option, say, show_done
 from ottla.cli.profiles import cluster_options
-from ottla.cli.records.json_records import ENCODINGS, PLAIN, decode_bytes, told, told_header
+from ottla.cli.records.json_records import ENCODINGS, PLAIN, check_fields, decode_bytes, told, told_header
 from ottla.cli.records.templates import unescape
 
 _STDIN: Final = 0
@@ -257,12 +257,13 @@ def _from_line(line: bytes, number: int, common: Given, how: Form) -> Given:
 def _from_json(line: bytes, number: int, common: Given, how: Form) -> Given:
     try:
         given = json.loads(line)
+        check_fields(given)
         headers = given.get("headers")
         copied = _whole(given, "partition", INT32_MAX) if how.keeps_partitions else None
         timestamp_ms = _whole(given, "timestamp_ms", INT64_MAX)
         return Given(
             key=told(given["key"], given.get("key_encoding")) if "key" in given else common.key,
-            value=told(given.get("value"), given.get("value_encoding")),
+            value=told(given["value"], given.get("value_encoding")),
             headers=common.headers if headers is None else tuple(map(told_header, headers)),
             partition=copied if common.partition is None else common.partition,
             timestamp_ms=timestamp_ms,

@@ -46,7 +46,10 @@ def open_registry(url: str, user: str | None) -> "RegistryClient":
     except ImportError as error:
         raise missing_extra("registry", error) from error
     name, _, password = (user or "").partition(":")
-    return RegistryClient(url, username=name or None, password=password)
+    try:
+        return RegistryClient(url, username=name or None, password=password)
+    except ValueError as error:
+        raise Failure(f"cannot use --registry {url!r}: {error}") from error
 
 
 def with_registry(url: str, user: str | None, work: "Callable[[RegistryClient], T]") -> T:

@@ -563,7 +563,8 @@ def open_directory(
         lock = disk.lock(f"{path}/{LOCK_FILE}")
     except DiskError as error:
         if error.reason is Reason.LOCKED:
-            raise UnusableDirectory(path, "another process is using it: stop that process first") from error
+            who = error.detail or "another process"
+            raise UnusableDirectory(path, f"{who} is using it: stop that process first") from error
         raise volume.fail(error) from error
     try:
         meta = _read_meta(disk, path, node_id, cluster_id)
