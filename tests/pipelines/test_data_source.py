@@ -168,6 +168,32 @@ def test_update_mode_is_delivered_exactly_once_under_foreach_batch(
     )
 
 
+def test_each_write_of_a_batch_is_delivered_or_refused(
+    spark: "SparkSession", node: OttlaNode, tmp_path: Path
+) -> None:
+    create_topic(node.bootstrap, "ds-writes", 2)
+    produce(node.bootstrap, "ds-writes", ((b"%d" % number, b"%d" % number) for number in range(20)))
+
+    def run(named: bool, place: Path) -> None:
+        def each(batch: "DataFrame", _batch_id: int) -> None:
+            for topic in ("ds-writes-one", "ds-writes-two"):
+                writer = batch.select("key", "value").write.format("ottla").mode("append")
+                writer = writer.option("kafka.bootstrap.servers", node.bootstrap).option("topic", topic)
+                writer = writer.option("deliveryGuarantee", "exactly-once")
+                (writer.option("write", topic.replace("-", "_")) if named else writer).save()
+
+        run_to_the_end(stream(spark, node, "ds-writes").writeStream.foreachBatch(each), place)
+
+    with pytest.raises(Exception, match="give each write of a batch its own name with the option write"):
+        run(named=False, place=tmp_path / "unnamed")
+    run(named=True, place=tmp_path / "named")
+    forget_last_batch(tmp_path / "named")
+    run(named=True, place=tmp_path / "named")
+
+    assert len(committed_values(node.bootstrap, "ds-writes-one")) == 40
+    assert len(committed_values(node.bootstrap, "ds-writes-two")) == 20
+
+
 def test_lost_records_stop_a_query_unless_that_is_wanted(
     spark: "SparkSession", node: OttlaNode, tmp_path: Path
 ) -> None:

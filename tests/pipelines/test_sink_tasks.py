@@ -10,7 +10,7 @@ from tests.support.ottla_node import OttlaNode
 
 from ottla.pipelines.link import Link
 from ottla.pipelines.sink.batch import TaskIdentity, TaskOutcome, abort_batch, commit_batch
-from ottla.pipelines.sink.ledger import LedgerConflict, layout_group
+from ottla.pipelines.sink.ledger import LedgerConflict, layout_group, ledger_of_write
 from ottla.pipelines.sink.options import SinkOptions, parse_sink_options
 from ottla.pipelines.sink.rows import Undeliverable
 from ottla.pipelines.sink.task import write_rows
@@ -99,6 +99,24 @@ def test_number_of_tasks_may_change_between_batches(node: OttlaNode, link: Link)
         commit_batch(link, [write(link, options, batch_id, task, rows(b"x")) for task in range(tasks)])
 
     assert len(committed_values(node.bootstrap, "sink-scale")) == 6
+
+
+def test_second_write_of_a_batch_needs_a_ledger_of_its_own(node: OttlaNode, link: Link) -> None:
+    options = options_for(node, "sink-twice")
+
+    def written(run: str, value: bytes, ledger: str = "sink-twice") -> list[TaskOutcome]:
+        identity = TaskIdentity(ledger, "query", 4, 0, run)
+        return [write_rows(link, options, identity, rows(value), lambda: 1_700_000_000_000)]
+
+    commit_batch(link, written("first run", b"one"))
+    with pytest.raises(LedgerConflict, match="give each write of a batch its own name with the option write"):
+        commit_batch(link, written("first run", b"two"))
+    commit_batch(link, written("first run", b"two", ledger_of_write("sink-twice", "audit")))
+    # The batch runs again: both are delivered.
+    commit_batch(link, written("second run", b"one"))
+    commit_batch(link, written("second run", b"two", ledger_of_write("sink-twice", "audit")))
+
+    assert sorted(committed_values(node.bootstrap, "sink-twice")) == [b"one", b"two"]
 
 
 def test_ledger_of_another_query_is_refused(node: OttlaNode, link: Link) -> None:

@@ -6,6 +6,7 @@ A connection that breaks or falls silent fails every request still waiting on it
 """
 
 import asyncio
+import contextlib
 import os
 import ssl
 from collections import deque
@@ -98,10 +99,15 @@ class BrokerConnection:
             self._stale_at_s = asyncio.get_running_loop().time() + lifetime_s
 
     async def drain(self) -> None:
-        """Wait for all answers that are due, and close."""
+        """Wait for all answers that are due, and close.
+
+        What takes longer than an answer may is not waited for: callers that gave up took their limits along.
+        """
         if self._waiting and self.is_open:
             self._drained = asyncio.get_running_loop().create_future()
-            await self._drained
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._timeout_s):
+                    await self._drained
         await self.close()
 
     @property

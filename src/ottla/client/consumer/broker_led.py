@@ -141,9 +141,10 @@ class BrokerLedMembership(Membership):
             # Dropped by the group: first the user lets go of the partitions, then we join again.
             return self._interval_s
         if self._epoch > 0 and self._is_overdue():
-            await self.leave()
+            # First of all, since leaving may take long: what is owned must be let go of in any case.
             self._is_out = True
             self._lose("max.poll.interval.ms is over")
+            await self.leave()
             return self._interval_s
         tells_subscription, tells_owned = self._must_tell_subscription, self._must_tell_owned
         request = self._request(tells_subscription, tells_owned)

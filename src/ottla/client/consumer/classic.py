@@ -95,9 +95,9 @@ class ClassicMembership(Membership):
             joining, self._joining = self._joining, None
             try:
                 joined = joining.result()
-            except ClientError as error:
+            except Exception as error:
                 self._must_join = True
-                if not error.retriable:
+                if not (isinstance(error, ClientError) and error.retriable):
                     raise
             else:
                 # What was lost on the way is let go of first.
@@ -126,13 +126,14 @@ class ClassicMembership(Membership):
         if not self._member_id or self._settings.group_instance_id is not None:
             return
         member_id, self._member_id, self._generation = self._member_id, "", -1
-        connection = await self._cluster.any_connection()
-        if connection.version_for(LeaveGroupRequest) >= _FIRST_VERSION_OF_MANY:
-            member = MemberIdentity(member_id=member_id, reason="the consumer is being closed")
-            request = LeaveGroupRequest(group_id=self.group_id, members=(member,))
-        else:
-            request = LeaveGroupRequest(group_id=self.group_id, member_id=member_id)
+        # If no broker is there, the group learns it when the session times out.
         with contextlib.suppress(ClientError):
+            connection = await self._cluster.any_connection()
+            if connection.version_for(LeaveGroupRequest) >= _FIRST_VERSION_OF_MANY:
+                member = MemberIdentity(member_id=member_id, reason="the consumer is being closed")
+                request = LeaveGroupRequest(group_id=self.group_id, members=(member,))
+            else:
+                request = LeaveGroupRequest(group_id=self.group_id, member_id=member_id)
             await self._ask_coordinator(request)
 
     async def _prepare(self) -> None:
@@ -323,10 +324,11 @@ class ClassicMembership(Membership):
         if self._generation < 0 or (self._joining is not None and not self._joining.done()):
             return interval_s
         if self._is_overdue():
-            await self.leave()
+            # First of all, since leaving may take long: what is owned must be let go of in any case.
             self._generation = -1
             self._must_join = True
             self._lose("max.poll.interval.ms is over")
+            await self.leave()
             return interval_s
         generation = self._generation
         request = HeartbeatRequest(

@@ -75,6 +75,8 @@ class Consumer(Opened):
         self._membership: Membership | None = None
         self._fetcher: Fetcher | None = None
         self._news = asyncio.Event()
+        # `poll` has an event of its own: a call that waits for a position must not take its news away.
+        self._placed = asyncio.Event()
         self._committing: asyncio.Task[None] | None = None
         self._commit_due_s = 0.0
         self._breathe_due_s = 0.0
@@ -115,7 +117,7 @@ class Consumer(Opened):
             lambda: None if self._membership is None else self._membership.metadata_for_fetch,
         )
         self._fetcher = Fetcher(
-            self._cluster, self._settings, self._assignment, positions, self._news.set, self._journey
+            self._cluster, self._settings, self._assignment, positions, self._arrived, self._journey
         )
         self._fetcher.start()
 
@@ -222,8 +224,12 @@ class Consumer(Opened):
             if fetcher.failure is not None:
                 failure, fetcher.failure = fetcher.failure, None
                 raise failure
+            until_s = min(deadline_s, self._next_commit_s(now_s))
+            if self._membership is not None and self._membership.needs_work:
+                # It could not be done yet, and nobody may tell when it can.
+                until_s = min(until_s, loop.time() + self._settings.retry_backoff_max_ms / 1000)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(min(deadline_s, self._next_commit_s(now_s))):
+                async with asyncio.timeout_at(until_s):
                     await self._news.wait()
             if loop.time() >= deadline_s and not self._news.is_set():
                 return []
@@ -280,8 +286,8 @@ class Consumer(Opened):
                     if fetcher.failure is not None:
                         failure, fetcher.failure = fetcher.failure, None
                         raise failure
-                    self._news.clear()
-                    await self._news.wait()
+                    self._placed.clear()
+                    await self._placed.wait()
         except TimeoutError:
             raise ClientError(f"the position in {where} is not known yet: {state.status.value}") from None
         return state.position.offset
@@ -442,6 +448,11 @@ class Consumer(Opened):
                 "another task, or the poll that called this callback, is asking this consumer for records: "
                 "only one at a time may call poll or iterate"
             )
+
+    def _arrived(self) -> None:
+        """There are records, or positions, or an error."""
+        self._news.set()
+        self._placed.set()
 
     def _look_again(self) -> None:
         if self._fetcher is not None:

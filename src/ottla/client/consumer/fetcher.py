@@ -88,7 +88,7 @@ class Fetcher:
         self._task = None
         for node_id, session in self._sessions.items():
             if session.session_id:
-                await self._close_session(node_id, session)
+                self._close_session(node_id, session)
 
     def wake(self) -> None:
         """Look again: something is new."""
@@ -99,13 +99,15 @@ class Fetcher:
         self.failure = error
         self._arrived()
 
-    async def _close_session(self, node_id: int, session: FetchSession) -> None:
+    def _close_session(self, node_id: int, session: FetchSession) -> None:
         request = FetchRequest(
             max_wait_ms=0, min_bytes=0, session_id=session.session_id, session_epoch=FINAL_EPOCH, topics=()
         )
-        with contextlib.suppress(ClientError):
+        connection = self._cluster.open_connection(node_id, FETCH_LANE)
+        if connection is not None:
             # A fetch may still wait on this connection: nobody waits for the answer.
-            (await self._cluster.connection(node_id, FETCH_LANE)).send(request)
+            with contextlib.suppress(ClientError):
+                connection.send(request)
 
     async def _run(self) -> None:
         while True:
@@ -168,7 +170,8 @@ class Fetcher:
         """Ask one leader once."""
         try:
             await self._ask(node_id, states)
-        except ClientError as error:
+        except Exception as bug_or_not:
+            error = self._error_for_users(bug_or_not)
             self._put_off(states)
             self._session(node_id).lost()
             for state in states:
@@ -290,11 +293,19 @@ class Fetcher:
         unsettled = [state for state in self._assignment if state.status is not Status.READY]
         try:
             await self._positions.settle(self._assignment, now_s)
-        except ClientError as error:
+        except Exception as bug_or_not:
+            error = self._error_for_users(bug_or_not)
             if not error.retriable:
                 self.fail(error)
         self._put_off([state for state in unsettled if state.status is not Status.READY])
         self._arrived()
+
+    def _error_for_users(self, error: Exception) -> ClientError:
+        """Return an error for users. A bug of ours is one, too: nobody awaits these tasks."""
+        if isinstance(error, ClientError):
+            return error
+        _logger.error("fetching has failed", exc_info=error)
+        return ClientError(f"records could not be fetched: {error!r}")
 
     def _learn(self, topics: set[str]) -> None:
         async def learn() -> None:

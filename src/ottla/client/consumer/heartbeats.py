@@ -43,6 +43,7 @@ class Heartbeats(ABC):
         self._polled_at_s = asyncio.get_running_loop().time()
         self._beat_soon = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
+        self._learning: asyncio.Task[None] | None = None
         self._learned_at_s = self._polled_at_s
 
     @abstractmethod
@@ -67,11 +68,11 @@ class Heartbeats(ABC):
 
     async def stop(self) -> None:
         """Stop beating."""
-        if self._beating is not None:
-            self._beating.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._beating
-            self._beating = None
+        tasks = [task for task in (self._beating, self._learning) if task is not None]
+        self._beating = self._learning = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def polled(self, now_s: float) -> None:
         """Take note that the user asks for records."""
@@ -85,7 +86,7 @@ class Heartbeats(ABC):
                     await self._beat_soon.wait()
             self._beat_soon.clear()
             try:
-                await self._look_at_topics()
+                self._look_at_topics()
                 pause_s = await self._beat()
             except ClientError as error:
                 if not error.retriable:
@@ -96,8 +97,13 @@ class Heartbeats(ABC):
                 _logger.exception("heartbeats of group %r have stopped", self.group_id)
                 self._fail(ClientError(f"heartbeats of group {self.group_id!r} have stopped: {error!r}"))
 
-    async def _look_at_topics(self) -> None:
-        """Learn again about the topics, from time to time, or soon while one is missing."""
+    def _look_at_topics(self) -> None:
+        """Learn again about the topics, from time to time, or soon while one is missing.
+
+        Heartbeats do not wait for that: the broker that answers may be another one, and be slow.
+        """
+        if self._learning is not None and not self._learning.done():
+            return
         now_s = asyncio.get_running_loop().time()
         names = self._named_topics()
         known = self._cluster.topology.topics
@@ -106,8 +112,15 @@ class Heartbeats(ABC):
         age_s = now_s - self._learned_at_s
         if age_s > max_age_s or (is_missing and age_s > self._common.retry_backoff_max_ms / 1000):
             self._learned_at_s = now_s
-            await self._cluster.refresh(None if self._subscribes_to_all() else names)
+            self._learning = asyncio.create_task(self._learn(None if self._subscribes_to_all() else names))
+
+    async def _learn(self, names: Collection[str] | None) -> None:
+        try:
+            await self._cluster.refresh(names)
             self._topics_learned()
+        except ClientError as error:
+            if not error.retriable:
+                self._fail(error)
 
     def _is_overdue(self) -> bool:
         """Say whether the user has not asked for records for too long."""

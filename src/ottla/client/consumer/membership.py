@@ -148,6 +148,14 @@ class Membership(Heartbeats):
             if not step.cancelled() and step.exception() is not None:
                 _logger.warning("a rebalance of group %r failed: %r", self.group_id, step.exception())
 
+    async def stop(self) -> None:
+        """Stop beating. A step that nobody waited for is cut off."""
+        await super().stop()
+        if self._step is not None:
+            step, self._step = self._step, None
+            step.cancel()
+            await asyncio.gather(step, return_exceptions=True)
+
     @abstractmethod
     async def _do_step(self) -> None:
         """Do one step of a rebalance."""

@@ -4,6 +4,7 @@ The coordinator is followed when it moves. A commit carries who commits (`GroupM
 asked for with every try, because the epoch of a member may go up while its commit is under way.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -51,11 +52,15 @@ class GroupOffsets:
     def __init__(self, cluster: Cluster, group_id: str) -> None:
         self._cluster = cluster
         self._group_id = group_id
+        self._committing = asyncio.Lock()
 
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], who: Callable[[], GroupMetadata]
     ) -> None:
-        """Store offsets. Returns when they are stored."""
+        """Store offsets. Returns when they are stored.
+
+        Commits go one after the other. One that is tried again must not undo a later one.
+        """
         if not offsets:
             return
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
@@ -85,7 +90,8 @@ class GroupOffsets:
                 for part in topic.partitions:
                     self._check(part.error_code, f"the offset of {topic.name}-{part.partition_index}")
 
-        await self._cluster.retry(once)
+        async with self._committing:
+            await self._cluster.retry(once)
 
     async def fetch(
         self, partitions: Iterable[TopicPartition], who: Callable[[], GroupMetadata | None] = lambda: None

@@ -7,6 +7,7 @@ async with Producer("127.0.0.1:9092") as producer:
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, NoReturn
@@ -30,6 +31,8 @@ from ottla.client.serializers import Serializer, adds_headers, raw_bytes, serial
 from ottla.client.topology import TopicView
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
+
+_logger = logging.getLogger(__name__)
 
 
 class RecordTooLarge(ClientError):
@@ -116,15 +119,34 @@ class Producer(Opened):
         )
 
     async def close(self) -> None:
-        """Send what is left, then close. If this is cancelled, what is left fails."""
+        """Send what is left, abort a transaction that is open, then close.
+
+        If this is cancelled, what is left fails.
+        """
         self._is_closing = True
         try:
             if self._sender is not None:
                 # Callers that wait for memory have not handed over their records yet, and cannot any more.
                 self._sender.accumulator.close(ClientError("the producer was closed"))
-                await self._sender.flush()
+                await self._flush_or_abort(self._sender)
         finally:
             await self.abandon()
+
+    async def _flush_or_abort(self, sender: Sender) -> None:
+        if not self.may_abort:
+            await sender.flush()
+            return
+        # Readers of committed records must not wait until the transaction times out.
+        self._transactions.begin_end(commit=False)
+        try:
+            await self._abort(sender)
+        except ClientError as error:
+            _logger.warning("the open transaction was not aborted, and will time out: %s", error)
+
+    async def _abort(self, sender: Sender) -> None:
+        sender.fail_all(aborted(), is_wanted=True)
+        await sender.flush()
+        await self._transactions.end(commit=False)
 
     async def abandon(self) -> None:
         """Close without sending what is left: it fails."""
@@ -262,9 +284,7 @@ class Producer(Opened):
         """Make nothing of the transaction count. If this call is cut off, call it again."""
         sender = self._running()
         self._transactions.begin_end(commit=False)
-        sender.fail_all(aborted(), is_wanted=True)
-        await sender.flush()
-        await self._transactions.end(commit=False)
+        await self._abort(sender)
 
     def _was_not_handed_over(self, error: Exception) -> None:
         """Let the open transaction fail: without one of its records it must not be committed."""

@@ -317,7 +317,7 @@ class ShareConsumer(Opened):
 
     def _refresh_beside(self, membership: ShareMembership | None) -> None:
         if membership is not None:
-            self._beside("refresh", self._refresh(membership))
+            self._beside("refresh", lambda: self._refresh(membership))
 
     async def _refresh(self, membership: ShareMembership) -> None:
         await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
@@ -342,17 +342,16 @@ class ShareConsumer(Opened):
         """Send acknowledgements in the background, but of brokers that get them with a fetch."""
         for node_id, session in self._sessions.items():
             if session.has_pending and node_id not in besides and not session.is_busy:
-                self._beside(f"acknowledge {node_id}", session.acknowledge())
+                self._beside(f"acknowledge {node_id}", session.acknowledge)
 
     async def _send_all(self) -> None:
         """Send all acknowledgements, and wait. Outcomes are kept; a call that is cancelled spoils nothing."""
-        work = [asyncio.create_task(_quietly(session.acknowledge())) for session in self._sessions.values()]
+        work = [asyncio.create_task(_quietly(session.acknowledge)) for session in self._sessions.values()]
         if work:
             await asyncio.shield(asyncio.gather(*work))
 
-    def _beside(self, name: str, work: Any) -> None:
+    def _beside(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         if any(task.get_name() == name for task in self._chores):
-            work.close()
             return
         task = asyncio.create_task(_quietly(work), name=name)
         self._chores.add(task)
@@ -360,8 +359,9 @@ class ShareConsumer(Opened):
         task.add_done_callback(lambda _: self._news.set())
 
     async def _tell_outcomes(self, *, is_raised: bool = False) -> None:
-        outcomes, self._outcomes = self._outcomes, []
-        for where, offsets, error in outcomes:
+        while self._outcomes:
+            # One by one: if a callback fails, or the call is cancelled, the others follow with the next call.
+            where, offsets, error = self._outcomes.pop(0)
             if self._on_acknowledged is not None:
                 result = self._on_acknowledged(where, offsets, error)
                 if inspect.isawaitable(result):
@@ -380,16 +380,26 @@ class ShareConsumer(Opened):
             raise failure
 
     async def _leave(self) -> None:
-        """Close the sessions, which gives back what is held, then leave the group."""
+        """Close the sessions, which gives back what is held, then leave the group.
+
+        If this is cancelled, nothing goes on, and the brokers give back what is held when its locks time out.
+        """
         membership, self._membership = self._membership, None
-        chores = list(self._chores)
-        await asyncio.gather(*(_quietly(session.close()) for session in self._sessions.values()))
-        await asyncio.gather(*self._fetching.values(), *chores, return_exceptions=True)
-        self._sessions.clear()
-        self._held = Held()
-        if membership is not None:
-            await membership.stop()
-            await membership.leave()
+        sessions, self._sessions = self._sessions, {}
+        running = [*self._fetching.values(), *self._chores]
+        try:
+            await asyncio.gather(*(_quietly(session.close) for session in sessions.values()))
+            await asyncio.gather(*running, return_exceptions=True)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            self._held = Held()
+            if membership is not None:
+                try:
+                    await membership.stop()
+                finally:
+                    await membership.leave()
 
     def _member(self) -> ShareMembership:
         self._check_open()
@@ -413,7 +423,7 @@ def _is_of_session(error: ClientError) -> bool:
     )
 
 
-async def _quietly(work: Awaitable[None]) -> None:
+async def _quietly(work: Callable[[], Awaitable[None]]) -> None:
     """Do something whose failure is kept elsewhere: acknowledgements tell their outcome."""
     with contextlib.suppress(ClientError):
-        await work
+        await work()

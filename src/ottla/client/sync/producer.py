@@ -11,12 +11,12 @@ loop takes them out, many at a time. Their order is that of the calls.
 import asyncio
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
+from ottla.client import surroundings
 from ottla.client.errors import ClientError, RequestTimedOut
 from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.client.journey import Listener
@@ -136,7 +136,7 @@ class Producer:
             "key": key_bytes,
             "value": value_bytes,
             "partition": partition,
-            "timestamp_ms": time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
+            "timestamp_ms": surroundings.now_ms() if timestamp_ms is None else timestamp_ms,
             "headers": header_pairs,
         }
         delivery = Delivery(self)
@@ -214,7 +214,7 @@ class Producer:
         self._run_in_order(self._twin.abort_transaction())
 
     def close(self) -> None:
-        """Send what is left, then close and end the thread."""
+        """Send what is left, abort a transaction that is open, then close and end the thread."""
         with self._room:
             if self._closed:
                 return

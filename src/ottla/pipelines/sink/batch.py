@@ -42,6 +42,8 @@ class TaskIdentity:
     query_id: str
     batch_id: int
     task: int
+    run_id: str = ""
+    """The run of the query. Empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ def commit_batch(link: Link, outcomes: Sequence[TaskOutcome]) -> None:
         len(outcomes),
         dead_letters,
         identity.pipeline,
+        identity.run_id,
     )
     if layout is not None and topic is not None:
         link.run(_write_layout(link, group, TopicPartition(topic, 0), layout))

@@ -9,6 +9,11 @@ That is right only while a batch that runs again falls into the same tasks. So b
 a batch is committed, the driver writes the batch and the number of its tasks, the *layout*, to the group
 `ottla.ledger.<pipeline>`. A batch that runs again with another number of tasks is refused.
 
+A batch may be written several times, to different topics say. Each such write has a ledger of its own, by the
+name it is given. Two writes with the same ledger would look like one that runs again, and the rows of the
+second would be dropped. So the layout also says in which run of the query it was written: a run writes each
+batch once, and what finds its own run there is refused.
+
 A ledger belongs to one query, that is, to one checkpoint. A query that finds the ledger of another is
 refused: its batches are counted from 0 again, and would be taken for delivered.
 """
@@ -42,10 +47,14 @@ class LedgerEntry(NamedTuple):
     """Of a layout: how many tasks the batch has."""
     dead_letters: int = 0
     """Of a layout: how many rows of all batches so far could not be delivered."""
+    run_id: str = ""
+    """Of a layout: the run of the query that has written the batch, if that is known."""
 
     def note(self) -> str:
         """Return the text that is stored beside the offset."""
         content = {"query": self.query_id, "tasks": self.tasks, "dead_letters": self.dead_letters}
+        if self.run_id:
+            content["run"] = self.run_id
         return json.dumps(content, separators=(",", ":"))
 
 
@@ -59,6 +68,11 @@ class Committed(Protocol):
     @property
     def metadata(self) -> str:
         """The note beside it."""
+
+
+def ledger_of_write(pipeline: str, write: str | None) -> str:
+    """Return the name of the ledger for one of several writes of a pipeline's batches."""
+    return pipeline if write is None else f"{pipeline}.{write}"
 
 
 def transactional_id(pipeline: str, task: int) -> str:
@@ -87,7 +101,9 @@ def read_entry(committed: Mapping[TopicPartition, Committed], group: str) -> Led
         return None
     try:
         note = json.loads(latest.metadata)
-        return LedgerEntry(latest.offset, note["query"], note["tasks"], note["dead_letters"])
+        return LedgerEntry(
+            latest.offset, note["query"], note["tasks"], note["dead_letters"], note.get("run", "")
+        )
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise LedgerConflict(
             f"group {group!r} has offsets that were not written by a ledger: choose another name for the "
@@ -104,14 +120,26 @@ def decide_delivery(entry: LedgerEntry | None, query_id: str, batch_id: int, pip
 
 
 def decide_layout(
-    entry: LedgerEntry | None, query_id: str, batch_id: int, tasks: int, dead_letters: int, pipeline: str
+    entry: LedgerEntry | None,
+    query_id: str,
+    batch_id: int,
+    tasks: int,
+    dead_letters: int,
+    pipeline: str,
+    run_id: str = "",
 ) -> LedgerEntry | None:
     """Decide what layout to write before the tasks of a batch are committed; None if it is there already."""
     if entry is None:
-        return LedgerEntry(batch_id + 1, query_id, tasks, dead_letters)
+        return LedgerEntry(batch_id + 1, query_id, tasks, dead_letters, run_id)
     check_query(entry, query_id, pipeline)
     if entry.next_batch_id <= batch_id:
-        return LedgerEntry(batch_id + 1, query_id, tasks, entry.dead_letters + dead_letters)
+        return LedgerEntry(batch_id + 1, query_id, tasks, entry.dead_letters + dead_letters, run_id)
+    if entry.next_batch_id == batch_id + 1 and run_id and entry.run_id == run_id:
+        raise LedgerConflict(
+            f"this run has written batch {batch_id} of pipeline {pipeline!r} before, so the rows of another "
+            "write would be dropped as delivered: give each write of a batch its own name with the option "
+            "write"
+        )
     if entry.next_batch_id == batch_id + 1 and entry.tasks != tasks:
         raise LedgerConflict(
             f"batch {batch_id} of pipeline {pipeline!r} started with {entry.tasks} tasks and now runs with "

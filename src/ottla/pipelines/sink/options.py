@@ -10,9 +10,11 @@ from ottla.client.properties import property_name
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.pipelines.properties import InvalidOption, client_properties, common_properties
 
-_NAMES: Final = ("topic", "pipeline", "deliveryguarantee", "deadlettertopic", "includeheaders",
-                 "batchid", "queryid", "checkpointlocation", "queryname", "path")  # fmt: skip
+_NAMES: Final = ("topic", "pipeline", "write", "deliveryguarantee", "deadlettertopic", "includeheaders",
+                 "batchid", "queryid", "runid", "checkpointlocation", "queryname", "path")  # fmt: skip
 COLUMNS: Final = ("key", "value", "topic", "partition", "headers")
+UNREADABLE: Final = "unreadable"
+"""What the ledger for dead letters of the inputs is called, beside those of named writes."""
 # As long as a broker lets a transaction be open, unless it is configured otherwise: a transaction of a task
 # is open until all tasks of its batch are done.
 _TRANSACTION_TIMEOUT_MS: Final = "900000"
@@ -34,6 +36,9 @@ class SinkOptions:
     dead_letter_topic: str | None
     batch_id: int | None
     query_id: str | None
+    run_id: str | None = None
+    write: str | None = None
+    """Which of several writes of a batch this is."""
 
     def settings(self, transactional_id: str | None) -> ProducerSettings:
         """Return the settings of a producer of this sink."""
@@ -69,7 +74,20 @@ def parse_sink_options(given: Mapping[str, str], *, is_streaming: bool) -> SinkO
         dead_letter_topic=_topic(options, "deadLetterTopic"),
         batch_id=None if batch_id is None else int(batch_id),
         query_id=options.get("queryid"),
+        run_id=options.get("runid"),
+        write=_write_name(options),
     )
+
+
+def _write_name(options: Mapping[str, str]) -> str | None:
+    name = options.get("write")
+    # Other ledgers of a pipeline have names like these.
+    if name is not None and (not name.isidentifier() or name == UNREADABLE):
+        raise InvalidOption(
+            f"write is {name!r}: it must be letters, digits and underscores, begin with a letter, and not be "
+            f"{UNREADABLE!r}"
+        )
+    return name
 
 
 def _topic(options: Mapping[str, str], option: str) -> str | None:

@@ -15,7 +15,8 @@ from ottla.model.ids import TopicPartition
 from ottla.pipelines.columns.decode import HEADERS_TYPE
 from ottla.pipelines.link import Link
 from ottla.pipelines.sink.batch import TaskIdentity, commit_batch
-from ottla.pipelines.sink.options import SinkOptions
+from ottla.pipelines.sink.ledger import ledger_of_write
+from ottla.pipelines.sink.options import UNREADABLE, SinkOptions
 from ottla.pipelines.sink.rows import ORIGINAL_TOPIC, REASON
 from ottla.pipelines.sink.task import write_rows
 from ottla.pipelines.source.plan import OffsetRange
@@ -37,7 +38,7 @@ class UnreadableInput(NamedTuple):
 
 def ledger_of(pipeline: str) -> str:
     """Return the name of the ledger for what a pipeline cannot read."""
-    return f"{pipeline}.unreadable"
+    return ledger_of_write(pipeline, UNREADABLE)
 
 
 def parse_places(text: str) -> dict[int, list[int]]:

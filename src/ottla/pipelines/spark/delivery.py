@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ottla.pipelines.definition import InvalidPipeline
 from ottla.pipelines.link import Link
 from ottla.pipelines.sink.batch import TaskOutcome, abort_tasks, commit_batch
+from ottla.pipelines.sink.ledger import ledger_of_write
 from ottla.pipelines.sink.options import SinkOptions, check_columns, parse_sink_options
 from ottla.pipelines.sink.producer import TAKEN_OVER
 from ottla.pipelines.sink.unreadable import UnreadableInput, bury_unreadable, parse_places
@@ -46,10 +47,8 @@ def topic_writer(options: Mapping[str, str], links: list[Link] | None = None) ->
     def write(batch: DataFrame, batch_id: int) -> None:
         told = {}
         if is_remote(batch):
-            told = {
-                "batchId": str(batch_id),
-                "queryId": query_id(batch.sparkSession, chosen.get("pipeline")),
-            }
+            query = find_query(batch.sparkSession, chosen.get("pipeline"))
+            told = {"batchId": str(batch_id), "queryId": str(query.id), "runId": str(query.runId)}
         sink = parse_sink_options({**chosen, **told}, is_streaming=True)
         check_columns(batch.columns, sink.topic)
         _write(_link(opened, sink), batch, sink)
@@ -72,7 +71,8 @@ def _write(link: Link, batch: DataFrame, sink: SinkOptions) -> None:
         is_ours = sink.pipeline is not None and sink.is_exactly_once and TAKEN_OVER not in str(error)
         if is_ours and not is_remote(batch):
             with contextlib.suppress(Exception):
-                abort_tasks(link, sink, sink.pipeline or "", _task_count(batch))
+                ledger = ledger_of_write(sink.pipeline or "", sink.write)
+                abort_tasks(link, sink, ledger, _task_count(batch))
         raise
     outcomes: list[TaskOutcome] = [pickle.loads(row["outcome"]) for row in rows]  # noqa: S301 - our own tasks'
     commit_batch(link, outcomes)
@@ -136,8 +136,3 @@ def find_query(spark: SparkSession, name: str | None) -> Any:
         if name is not None and query.name == name:
             return query
     raise InvalidPipeline(f"no query is named {name!r}, like the pipeline: set that name with queryName")
-
-
-def query_id(spark: SparkSession, name: str | None) -> str:
-    """Return the id of the query of this name, which it keeps as long as its checkpoint."""
-    return str(find_query(spark, name).id)

@@ -1,6 +1,7 @@
 """The sink as Spark drives it: tasks prepare, the driver commits."""
 
 import time
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,11 +15,14 @@ from pyspark.sql.datasource import (
 from ottla.pipelines.link import shared_link
 from ottla.pipelines.properties import InvalidOption
 from ottla.pipelines.sink.batch import TaskIdentity, TaskOutcome, abort_batch, commit_batch
+from ottla.pipelines.sink.ledger import ledger_of_write
 from ottla.pipelines.sink.options import SinkOptions
 
 # Spark documents neither, and both have been there since Spark 3: a test holds them in place.
 BATCH_ID_PROPERTY = "streaming.sql.batchId"
 QUERY_ID_PROPERTY = "sql.streaming.queryId"
+# A stream runs its jobs in a group that is named by its run.
+RUN_ID_PROPERTY = "spark.jobGroup.id"
 
 
 class OutcomeMessage(WriterCommitMessage):
@@ -93,15 +97,26 @@ def _identity(options: SinkOptions) -> TaskIdentity | None:
         return None
     context = TaskContext.get()
     assert context is not None, "Spark runs `write` in a task"
+    told = context.getLocalProperty(BATCH_ID_PROPERTY)
     batch_id = options.batch_id
-    if batch_id is None:
-        told = context.getLocalProperty(BATCH_ID_PROPERTY)
-        batch_id = None if told is None else int(told)
+    if batch_id is None and told is not None:
+        batch_id = int(told)
     query_id = options.query_id or context.getLocalProperty(QUERY_ID_PROPERTY)
     if batch_id is None or query_id is None:
         raise InvalidOption(
             "only a stream can be written exactly once, and this task belongs to no stream: set "
             "deliveryGuarantee to at-least-once, or write each batch of a stream with foreachBatch"
         )
+    run_id = options.run_id or ("" if told is None else _run_id(context))
     # A query keeps its id as long as its checkpoint. That serves where the pipeline has no name.
-    return TaskIdentity(options.pipeline or query_id, query_id, batch_id, context.partitionId())
+    ledger = ledger_of_write(options.pipeline or query_id, options.write)
+    return TaskIdentity(ledger, query_id, batch_id, context.partitionId(), run_id)
+
+
+def _run_id(context: TaskContext) -> str:
+    """Return the run that a task belongs to, or nothing if its group of jobs was given another name."""
+    group = context.getLocalProperty(RUN_ID_PROPERTY) or ""
+    try:
+        return str(uuid.UUID(group))
+    except ValueError:
+        return ""

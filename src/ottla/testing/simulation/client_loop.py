@@ -150,6 +150,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             transport = await made
         except asyncio.CancelledError:
             connecting.cancel()
+            if made.done() and not made.cancelled() and made.exception() is None:
+                made.result().close()
             raise
         protocol = protocol_factory()
         return ProtocolTransport(self, transport, protocol), protocol

@@ -300,6 +300,7 @@ class Workload:
                 abandoned.begin_transaction()
                 self.replaced.add(number + 4)
                 await abandoned.send_and_wait(topic, b"%d" % (number + 4), partition=partition)
+                await abandoned.abandon()
 
     def _medium(self, name: str = "haunted") -> Producer:
         return Producer(
