@@ -21,11 +21,11 @@ from ottla.broker.fetch.fetch_reading import NOTHING_TOLD, Limits, read_partitio
 from ottla.broker.fetch.fetch_session import FetchSessions
 from ottla.broker.logs.leading import Leading
 from ottla.broker.logs.partition import Partition
-from ottla.broker.replication.broker_peer import Unanswered
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.metadata.configs.load import load_node_config
 from ottla.model.ids import Offset
 from ottla.runtime.connections.file_range import FileRange
+from ottla.runtime.connections.peer import Unanswered
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
@@ -207,7 +207,7 @@ class Replica:
 
 
 class ServingLeader:
-    """Answers the requests of followers, as a node does. A `BrokerPeer` for their fetchers."""
+    """Answers the requests of followers, as a node does. A `Link` for their fetchers."""
 
     def __init__(self, leader: Replica) -> None:
         self.leader = leader
@@ -224,6 +224,7 @@ class ServingLeader:
         request: Any,
         answered: Callable[[Any], None],
         timeout_ms: int | None = None,
+        *,
         version_max: int = 0,
     ) -> None:
         self.requests.append(request)

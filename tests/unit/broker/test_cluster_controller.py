@@ -74,7 +74,9 @@ class Channel:
         self.channel = ClusterController(
             self.watch,
             LocalController(local),
-            ChannelWorld(machine, machine, lambda to: Link(world, memory, to.host, to.port, PeerSettings())),
+            ChannelWorld(
+                machine, machine, lambda to: Link(world, memory, lambda: (to.host, to.port), PeerSettings())
+            ),
         )
         self.answers: list[Any] = []
 

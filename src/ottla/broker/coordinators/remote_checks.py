@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.broker.coordinators.shared_requests import SharedRequests, Sharing
-from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
+from ottla.runtime.connections.link import Link
+from ottla.runtime.connections.peer import Unanswered
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -39,7 +40,7 @@ class RemoteChecks:
     """The questions for all other brokers."""
 
     def __init__(
-        self, peer: Callable[[int], BrokerPeer], scheduler: Scheduler, backoff_ms: Callable[[], int]
+        self, peer: Callable[[int], Link], scheduler: Scheduler, backoff_ms: Callable[[], int]
     ) -> None:
         """`peer` makes a connection to a broker."""
         self._scheduler = scheduler

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ottla.broker.coordinators.shared_requests import SharedRequests, Sharing
-from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.model.ids import TopicPartition
+from ottla.runtime.connections.link import Link
+from ottla.runtime.connections.peer import Unanswered
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -36,7 +37,7 @@ class _Asked(NamedTuple):
 class RemoteMarkers:
     """The markers for all other brokers."""
 
-    def __init__(self, peer: Callable[[int], BrokerPeer]) -> None:
+    def __init__(self, peer: Callable[[int], Link]) -> None:
         """`peer` makes a connection to a broker."""
         self._requests: SharedRequests[_Asked] = SharedRequests(
             peer, Sharing(_producer_id, _request, _settle)

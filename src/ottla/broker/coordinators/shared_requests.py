@@ -7,7 +7,7 @@ coordinator sends few requests with much in each.
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from ottla.broker.replication.broker_peer import BrokerPeer
+from ottla.runtime.connections.link import Link
 
 Asked = TypeVar("Asked")
 
@@ -25,7 +25,7 @@ class Sharing(NamedTuple, Generic[Asked]):
 class SharedRequests(Generic[Asked]):
     """The requests of a kind to all other brokers."""
 
-    def __init__(self, peer: Callable[[int], BrokerPeer], sharing: Sharing[Asked]) -> None:
+    def __init__(self, peer: Callable[[int], Link], sharing: Sharing[Asked]) -> None:
         """`peer` makes a connection to a broker."""
         self._peer = peer
         self._sharing = sharing
@@ -48,7 +48,7 @@ class SharedRequests(Generic[Asked]):
 class _Queue(Generic[Asked]):
     """What one broker is asked."""
 
-    def __init__(self, broker_id: int, peer: BrokerPeer, sharing: Sharing[Asked]) -> None:
+    def __init__(self, broker_id: int, peer: Link, sharing: Sharing[Asked]) -> None:
         self.peer = peer
         self._broker_id = broker_id
         self._sharing = sharing

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.deferred import Deferred, gather
-from ottla.broker.replication.broker_peer import Unanswered
 from ottla.broker.share.sessions import TopicIdPartition
+from ottla.runtime.connections.peer import Unanswered
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,

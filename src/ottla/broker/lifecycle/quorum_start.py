@@ -70,7 +70,7 @@ def make_controller_link(
         request_timeout_ms=config.controller_socket_timeout_ms,
         security=security,
     )
-    return Link(world, memory, endpoint.host, endpoint.port, settings, BACK_OFF_MS_MIN)
+    return Link(world, memory, lambda: (endpoint.host, endpoint.port), settings, BACK_OFF_MS_MIN)
 
 
 def make_quorum_link(
@@ -88,4 +88,4 @@ def make_quorum_link(
         request_timeout_ms=config.controller_quorum_request_timeout_ms,
         security=security,
     )
-    return Link(world, memory, host, port, settings, BACK_OFF_MS_MIN)
+    return Link(world, memory, lambda: (host, port), settings, BACK_OFF_MS_MIN)

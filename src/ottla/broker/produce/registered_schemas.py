@@ -12,13 +12,14 @@ from typing import Any, Final, Protocol
 
 from ottla.broker.basic_node import BasicNode
 from ottla.broker.logs.partitions import Partitions
-from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.broker.replication.replication import Replication
 from ottla.model.ids import Offset
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.records.batch import iter_batches
 from ottla.records.batch_records import iter_batch_records
 from ottla.records.errors import RecordsError
+from ottla.runtime.connections.link import Link
+from ottla.runtime.connections.peer import Unanswered
 from ottla.schemas.stored.records import UnreadableRecord, decode
 from ottla.schemas.stored.state import State
 from ottla.storage.errors import StorageError
@@ -59,7 +60,7 @@ class RegisteredSchemas:
         self._broker = broker
         self._topic_id = ZERO_UUID
         self._position = Offset(0)
-        self._peer: tuple[int, BrokerPeer] | None = None
+        self._peer: tuple[int, Link] | None = None
         # Those who wait for the read that is under way, and for the next one.
         self._reading: list[Done] | None = None
         self._waiting: list[Done] = []

@@ -26,9 +26,10 @@ from ottla.broker.logs.divergence import find_common_end
 from ottla.broker.logs.journal_room import TOPIC as JOURNAL
 from ottla.broker.logs.journal_room import has_room
 from ottla.broker.logs.partition import Partition
-from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.broker.replication.replica_session import Key, ReplicaSession
 from ottla.model.ids import LeaderEpoch, Offset
+from ottla.runtime.connections.link import Link
+from ottla.runtime.connections.peer import Unanswered
 from ottla.storage.damages.gaps import expected_gaps_end
 from ottla.storage.errors import AppendError, LogDirectoryOffline, StorageError
 from ottla.storage.log import Log
@@ -167,7 +168,7 @@ class FollowedPartition:
 class Fetcher:
     """Copies partitions from one leader."""
 
-    def __init__(self, node: FetchingNode, peer: BrokerPeer, name: str) -> None:
+    def __init__(self, node: FetchingNode, peer: Link, name: str) -> None:
         self.name = name
         self.partitions: dict[Key, FollowedPartition] = {}
         # Those that cannot be copied, until the metadata changes.
@@ -246,7 +247,7 @@ class Fetcher:
             request,
             partial(self._answered, wanted),
             settings.replica_socket_timeout_ms,
-            self._node.fetch_version_max,
+            version_max=self._node.fetch_version_max,
         )
 
     def _wanted(self) -> dict[Key, FetchPartition]:

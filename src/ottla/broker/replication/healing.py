@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.logs.directory_reports import find_record, is_lost
 from ottla.broker.logs.partition import Partition
-from ottla.broker.replication.broker_peer import BrokerPeer, Unanswered
 from ottla.broker.replication.replicas_node import ReplicasNode
 from ottla.model.ids import Offset
+from ottla.runtime.connections.link import Link
+from ottla.runtime.connections.peer import Unanswered
 from ottla.storage.damages.gaps import note_healed
 from ottla.storage.damages.unhealed import Unhealed
 from ottla.storage.errors import LogDirectoryOffline
@@ -133,7 +134,7 @@ class _Patient:
         self._scheduler = scheduler
         self._partition = partition
         self._healing = healing
-        self._peers: dict[int, BrokerPeer] = {}
+        self._peers: dict[int, Link] = {}
         self._backoff_ms = 0
         self._is_closed = False
         # Brokers that have said that they lack what is missing here.
@@ -226,7 +227,7 @@ class _Patient:
             request,
             partial(self._answered, broker_id, damaged, received),
             replication.settings.replica_socket_timeout_ms,
-            replication.fetch_version_max,
+            version_max=replication.fetch_version_max,
         )
 
     def _answered(self, broker_id: int, damaged: Unhealed, received: "Received", response: Any) -> None:

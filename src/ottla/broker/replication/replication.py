@@ -27,6 +27,7 @@ from ottla.metadata.features import metadata_version_of
 from ottla.metadata.image import MetadataImage
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
+from ottla.runtime.connections.link import BACK_OFF_MS_MIN, Link
 from ottla.runtime.connections.peer import PeerMemory, PeerSettings
 from ottla.runtime.slices import Slices
 from ottla.storage.log import Log
@@ -36,7 +37,6 @@ from ottla.world.scheduler import Scheduler, Timer
 
 if TYPE_CHECKING:
     # Imported where they are needed: a node that is alone copies nothing.
-    from ottla.broker.replication.broker_peer import BrokerPeer
     from ottla.broker.replication.fetcher import Fetcher
 
 _FETCH_VERSIONS: Final = ((27, 18), (21, 17), (14, 16), (11, 15))
@@ -182,12 +182,10 @@ class Replication:
 
     # Other brokers
 
-    def peer(self, broker_id: int, client_id: str) -> "BrokerPeer":
-        """Return a connection of its own to another broker."""
-        from ottla.broker.replication.broker_peer import BrokerPeer
-
+    def peer(self, broker_id: int, client_id: str) -> Link:
+        """Return a way of its own to another broker."""
         listeners = self._broker.listeners
-        return BrokerPeer(
+        return Link(
             self._broker.world,
             PeerMemory(listeners.shared_buffer, listeners.staging),
             lambda: self._find_address(broker_id),
@@ -197,6 +195,7 @@ class Replication:
                 request_timeout_ms=self.settings.replica_socket_timeout_ms,
                 security=self._broker.peer_security,
             ),
+            BACK_OFF_MS_MIN,
         )
 
     def _find_address(self, broker_id: int) -> Address | None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.broker.cluster.auto_topics import creatable_topic
 from ottla.broker.logs.partition import INTERNAL_TOPICS, Partition
-from ottla.broker.replication.broker_peer import Unanswered
 from ottla.broker.share.letters import (
     READ_BYTES,
     DeadRun,
@@ -32,6 +31,7 @@ from ottla.coordination.share.state import ShareKey
 from ottla.metadata.configs.group import GroupConfig
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
+from ottla.runtime.connections.peer import Unanswered
 from ottla.runtime.log_lines import RepeatedLines
 from ottla.storage.errors import AppendError, LogDirectoryOffline, OffsetOutOfRange
 from ottla.storage.read import ReadLimit

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.broker.cluster.auto_topics import creatable_topic
-from ottla.broker.replication.broker_peer import Answered, BrokerPeer, Unanswered
 from ottla.broker.share.share_node import ShareNode
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.share.persister import (
@@ -23,6 +22,8 @@ from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.coordination.share.coordinator import Outcome, ShareCoordinator, WrittenState
 from ottla.coordination.share.state import UNKNOWN, PartitionState, ShareKey
 from ottla.coordination.share.state_batches import StateBatch
+from ottla.runtime.connections.link import Link
+from ottla.runtime.connections.peer import Answered, Unanswered
 from ottla.wire.coordinator_records.framing import SHARE_STATE_RECORDS
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import delete_share_group_state as delete_state
@@ -67,7 +68,7 @@ class SharePersister:
     def __init__(self, broker: ShareNode, scheduler: Scheduler) -> None:
         self._broker = broker
         self._scheduler = scheduler
-        self._peers: dict[int, BrokerPeer] = {}
+        self._peers: dict[int, Link] = {}
         self._is_creating = False
         self._is_closed = False
 

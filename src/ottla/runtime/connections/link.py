@@ -1,36 +1,42 @@
 """A lasting way to another node: ask, and it connects by itself, again and again, with a back-off.
 
-    link = Link(world, memory, host, port, PeerSettings(...))
+    link = Link(world, memory, find_address, PeerSettings(...))
     link.ask(request, answered)
 
 A `Peer` is one connection; a link has one after the other. What is asked while there is none waits for the
 next one. A connection that breaks, or cannot be made, answers all that waits for it with `PeerLost`: whether
-to ask again, and whom, is for the owner to decide. A host name is looked up for each connection, by a worker.
+to ask again, and whom, is for the owner to decide. For each connection, `find_address` is asked, and a worker
+looks up the host name.
 """
 
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from ipaddress import ip_address
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.runtime.connections.outbox import STAGING_BYTES
 from ottla.runtime.connections.peer import Answered, NotServed, Peer, PeerLost, PeerMemory, PeerSettings
 from ottla.runtime.connections.receive_buffer import SharedBuffer
+from ottla.world.network import Address
 from ottla.world.scheduler import Timer
 from ottla.world.world import World
 
 BACK_OFF_MS_MIN: Final = 50
 BACK_OFF_MS_MAX: Final = 1000
 WAITING_MAX: Final = 10_000
+VERSION_MAX: Final = 1 << 15
+
+FindAddress: TypeAlias = Callable[[], Address | None]
 
 
 class _Waiting(NamedTuple):
     request: Any
     answered: Answered
+    timeout_ms: int | None
     version: int | None
     version_min: int
-    timeout_ms: int | None
+    version_max: int
 
 
 def new_peer_memory() -> PeerMemory:
@@ -45,12 +51,14 @@ class Link:
         self,
         world: World,
         memory: PeerMemory,
-        host: str,
-        port: int,
+        find_address: FindAddress,
         settings: PeerSettings,
         back_off_ms_max: int = BACK_OFF_MS_MAX,
     ) -> None:
-        self.host, self.port = host, port
+        """`find_address` returns where the node is now, or None if nobody knows."""
+        self._find_address = find_address
+        # That of the last connection, for messages.
+        self._name = "another node"
         self._world = world
         self._memory = memory
         self._settings = settings
@@ -68,21 +76,23 @@ class Link:
         self,
         request: Any,
         answered: Answered,
-        version: int | None = None,
         timeout_ms: int | None = None,
+        *,
+        version: int | None = None,
         version_min: int = 0,
+        version_max: int = VERSION_MAX,
     ) -> None:
         """Send a request, in the newest version that both nodes know unless one is given.
 
-        Versions before `version_min` cannot say what the request says. `answered` gets the response, a
-        `PeerLost` or a `NotServed`, never before this has returned.
+        Versions before `version_min` cannot say what the request says, and those after `version_max` may not
+        be used yet. `answered` gets the response, or an `Unanswered`, never before this has returned.
         """
         if self._is_closed or len(self._waiting) >= WAITING_MAX:
             reason = "is closed" if self._is_closed else f"has {WAITING_MAX} requests waiting"
-            error = PeerLost(f"the connection to {self.host}:{self.port} {reason}")
+            error = PeerLost(f"the connection to {self._name} {reason}")
             self._world.scheduler.call_soon(answered, error)
             return
-        self._waiting.append(_Waiting(request, answered, version, version_min, timeout_ms))
+        self._waiting.append(_Waiting(request, answered, timeout_ms, version, version_min, version_max))
         if self._is_ready:
             self._send_waiting()
         elif self._peer is None and self._timer is None:
@@ -98,7 +108,7 @@ class Link:
         peer, self._peer, self._is_ready = self._peer, None, False
         if peer is not None:
             peer.close()
-        self._refuse_waiting(PeerLost(f"the connection to {self.host}:{self.port} was closed"))
+        self._refuse_waiting(PeerLost(f"the connection to {self._name} was closed"))
 
     # Connecting
 
@@ -106,39 +116,48 @@ class Link:
         self._timer = None
         if self._is_closed:
             return
-        if _is_address(self.host):
-            self._connect_to(self.host)
+        place = self._find_address()
+        if place is None:
+            self._timer = self._world.scheduler.call_later(0, self._is_nowhere)
+            return
+        host, port = place
+        self._name = f"{host}:{port}"
+        if _is_address(host):
+            self._connect_to(host, place)
             return
         found: list[str] = []
 
         def look_up() -> None:
-            found.append(self._world.network.resolve(self.host))
+            found.append(self._world.network.resolve(host))
 
         self._timer = self._world.scheduler.call_later(self._settings.connect_timeout_ms, self._look_up_late)
         timer = self._timer
-        self._world.workers.run(look_up, partial(self._looked_up, timer, found))
+        self._world.workers.run(look_up, partial(self._looked_up, timer, place, found))
 
-    def _looked_up(self, timer: Timer, found: list[str], error: Exception | None) -> None:
+    def _is_nowhere(self) -> None:
+        self._timer = None
+        self._failed(PeerLost("the node is not registered, so nobody knows where it is"))
+
+    def _looked_up(self, timer: Timer, place: Address, found: list[str], error: Exception | None) -> None:
         if self._timer is not timer or self._is_closed:
             return
         timer.cancel()
         self._timer = None
         if found:
-            self._connect_to(found[0])
+            self._connect_to(found[0], place)
         elif isinstance(error, OSError):
-            self._failed(PeerLost(f"cannot find the address of {self.host}: {error.strerror or error}"))
+            self._failed(PeerLost(f"cannot find the address of {place[0]}: {error.strerror or error}"))
         else:
             assert error is not None, "it found nothing, so it failed"
             raise error
 
     def _look_up_late(self) -> None:
         self._timer = None
-        self._failed(PeerLost(f"cannot find the address of {self.host} in time"))
+        self._failed(PeerLost(f"cannot find the address of {self._name} in time"))
 
-    def _connect_to(self, address: str) -> None:
-        self._peer = Peer(
-            self._world, self._memory, (address, self.port), self._settings, self._lost, self.host
-        )
+    def _connect_to(self, address: str, place: Address) -> None:
+        host, port = place
+        self._peer = Peer(self._world, self._memory, (address, port), self._settings, self._lost, host)
         self._peer.connect(self._ready)
 
     def _ready(self) -> None:
@@ -149,11 +168,11 @@ class Link:
     def _send_waiting(self) -> None:
         assert self._peer is not None, "it is ready"
         while self._waiting and not self._peer.is_full and self._is_ready:
-            request, answered, version, version_min, timeout_ms = self._waiting.popleft()
+            request, answered, timeout_ms, version, version_min, version_max = self._waiting.popleft()
             try:
                 chosen = version
                 if chosen is None:
-                    chosen = self._peer.version_for(type(request), version_min)
+                    chosen = min(self._peer.version_for(type(request), version_min), version_max)
             except NotServed as error:
                 self._world.scheduler.call_soon(answered, error)
                 continue

@@ -43,7 +43,11 @@ FRAMES_AT_ONCE: Final = 64
 """How many answers are taken in one turn: a peer that sends fast must not keep the loop from the others."""
 
 
-class PeerLost(Exception):
+class Unanswered(Exception):
+    """A request to another node got no response. The message says why."""
+
+
+class PeerLost(Unanswered):
     """The connection to another node is over. The message says to which, and why."""
 
     def __init__(self, message: str, *, is_refused: bool = False) -> None:
@@ -52,7 +56,7 @@ class PeerLost(Exception):
         """Nobody listens there."""
 
 
-class NotServed(Exception):
+class NotServed(Unanswered):
     """The other node does not serve a request in any version that this one knows."""
 
 

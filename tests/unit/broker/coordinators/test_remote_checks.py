@@ -6,9 +6,9 @@ from tests.support.group_world import ManualClock
 from tests.support.replicas import ManualScheduler
 
 from ottla.broker.coordinators.remote_checks import RemoteChecks
-from ottla.broker.replication.broker_peer import Unanswered
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
+from ottla.runtime.connections.peer import Unanswered
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,

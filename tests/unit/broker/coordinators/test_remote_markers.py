@@ -3,8 +3,8 @@
 from typing import Any
 
 from ottla.broker.coordinators.remote_markers import Marker, RemoteMarkers
-from ottla.broker.replication.broker_peer import Unanswered
 from ottla.model.ids import TopicPartition
+from ottla.runtime.connections.peer import Unanswered
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from ottla.broker.handling.latest_offsets import find_latest_offsets
-from ottla.broker.replication.broker_peer import Unanswered
 from ottla.model.uuid import Uuid
+from ottla.runtime.connections.peer import Unanswered
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
