@@ -52,8 +52,8 @@ _OWN: Final[dict[str, Bug]] = {
     "ack-without-sync": Bug(
         "what only one replica has to have is acknowledged without a sync",
         committed.when_committed,
-        "elif log.config.acks_all_sync and log.recovery_point < offset:",
-        "elif False:",
+        "elif is_on_disk(log, offset):",
+        "elif True:",
     ),
     "high-watermark-by-one-follower": Bug(
         "the high watermark moves as soon as one follower has a record",
@@ -82,7 +82,7 @@ _OWN: Final[dict[str, Bug]] = {
     "follower-fetches-unsynced": Bug(
         "a follower fetches on before what it has is on disk",
         Fetcher._sync,
-        "if not log.config.acks_all_sync or log.recovery_point >= log.log_end_offset:",
+        "if committed.is_on_disk(log, log.log_end_offset):",
         "if True:",
     ),
     "waits-survive-the-leadership": Bug(
