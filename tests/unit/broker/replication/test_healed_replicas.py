@@ -14,11 +14,11 @@ from tests.unit.storage.logs import NOW_MS, append, append_transactional, offset
 
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication import healing
-from ottla.broker.replication.broker_peer import Unanswered
 from ottla.broker.replication.healing import FAILURES_MAX, RETRY_MS_MAX, WAITS_MAX, Healing
 from ottla.metadata.directory_ids import LOST
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
+from ottla.runtime.connections.peer import Unanswered
 from ottla.storage.log import Log
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -94,7 +94,7 @@ class Ward:
         return broker_id not in self.dead
 
     def peer(self, broker_id: int, _client_id: str) -> Any:
-        def ask(request: Any, answered: Answer, _timeout_ms: int, _version_max: int) -> None:
+        def ask(request: Any, answered: Answer, _timeout_ms: int, *, version_max: int) -> None:
             self.asked.append((broker_id, request.topics[0].partitions[0].fetch_offset))
             self.asked_ms.append(self.clock.monotonic_ms())
             self.scheduler.call_soon(lambda: answered(self._answer(broker_id, request)))
