@@ -1,10 +1,14 @@
 """What the configuration of a node says about its quorum."""
 
+from typing import Final
+
 from ottla.metadata.configs.errors import InvalidConfig
 from ottla.metadata.configs.node import NodeConfig
 from ottla.quorum.raft.settings import RaftSettings
 from ottla.quorum.raft.voter_sets import ReplicaKey, VoterSet, static_voter
 from ottla.quorum.voters import Endpoint, VoterIdentity
+
+FETCH_WAIT_MS_MAX: Final = 500
 
 
 def raft_settings(config: NodeConfig, cluster_id: str, me: VoterIdentity) -> RaftSettings:
@@ -20,6 +24,7 @@ def raft_settings(config: NodeConfig, cluster_id: str, me: VoterIdentity) -> Raf
         can_become_voter=config.is_controller,
         auto_join=config.is_controller and config.controller_quorum_auto_join_enable,
         fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+        fetch_wait_ms_max=_fetch_wait_ms_max(config.controller_quorum_fetch_timeout_ms),
         election_timeout_ms=config.controller_quorum_election_timeout_ms,
         election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
         request_timeout_ms=config.controller_quorum_request_timeout_ms,
@@ -27,6 +32,15 @@ def raft_settings(config: NodeConfig, cluster_id: str, me: VoterIdentity) -> Raf
         fetch_bytes_max=config.controller_quorum_fetch_max_bytes,
         fetch_snapshot_bytes_max=config.controller_quorum_fetch_snapshot_max_bytes,
     )
+
+
+def _fetch_wait_ms_max(fetch_timeout_ms: int) -> int:
+    """Return how long a fetch may wait for news.
+
+    Deviation: Apache Kafka waits 500 ms whatever the timeout is. With a shorter timeout each voter would take a
+    leader without news for one that is gone, and the quorum would have no leader for more than that long.
+    """
+    return min(FETCH_WAIT_MS_MAX, 2 * fetch_timeout_ms // 3)
 
 
 def static_voters(config: NodeConfig, listener: str) -> VoterSet:

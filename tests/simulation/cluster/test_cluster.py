@@ -69,6 +69,21 @@ def test_after_a_power_cut_in_sync_replicas_are_enough_without_the_last_leader()
     assert loop.run(_read(cluster.bootstrap)) == RECORDS
 
 
+def test_a_quorum_keeps_its_leader_also_if_its_fetch_timeout_is_short() -> None:
+    simulation = Simulation(1)
+    settings = quick_settings() | {"controller.quorum.fetch.timeout.ms": "400"}
+    cluster = SimulatedCluster(simulation, SimulatedNetwork(simulation), settings=settings)
+    cluster.start()
+    simulation.run_for(2_000)
+    epochs = _epochs(cluster)
+    simulation.run_for(5_000)
+    assert _epochs(cluster) == epochs
+
+
+def _epochs(cluster: SimulatedCluster) -> set[int]:
+    return {one.node.parts.quorum.driver.replica.epoch for one in cluster if one.node is not None}
+
+
 def _leads(one: SimulatedNode) -> bool:
     part = None if one.node is None else one.node.broker.partitions.find("orders", 0)
     return part is not None and part.is_leader

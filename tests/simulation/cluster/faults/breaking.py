@@ -76,6 +76,12 @@ async def recover(cluster: SimulatedCluster) -> None:
         if one.node is None and not one.is_on:
             start(one)
     await wait_for_start(list(cluster), is_final=True)
+    # A directory that could not be read at a start is back, but only the next start looks for it.
+    without = [one for one in cluster if one.node is not None and one.node.parts.directories.offline_paths]
+    for one in without:
+        one.kill()
+        start(one)
+    await wait_for_start(without, is_final=True)
 
 
 async def restart_all(cluster: SimulatedCluster, how: str) -> None:
