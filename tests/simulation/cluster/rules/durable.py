@@ -21,7 +21,29 @@ from ottla.testing.power_cut import Cut, FileNode, Written
 from ottla.testing.simulated_disk import SimulatedDisk
 
 
-def check_durable(name: str, log: Log, disk: SimulatedDisk, *, is_quiet: bool) -> None:
+class SyncedEnds:
+    """Where batches below a recovery point end in their file: looked for from where the last one was found."""
+
+    def __init__(self) -> None:
+        # By file: how often its log was cut, an offset, and where the batches below it end.
+        self._known: dict[FileNode, tuple[int, int, int]] = {}
+
+    def find(self, log: Log, file: FileNode) -> int:
+        """Return how many bytes of a file the recovery point of its log covers."""
+        cuts, offset, position = self._known.get(file, (log.truncations, -1, 0))
+        if cuts != log.truncations or offset > log.recovery_point:
+            position = 0
+        content = file.content
+        while position < len(content):
+            base_offset, length, *_ = HEADER.unpack_from(content, position)
+            if base_offset >= log.recovery_point:
+                break
+            position += 12 + length
+        self._known[file] = (log.truncations, log.recovery_point, position)
+        return position
+
+
+def check_durable(name: str, log: Log, disk: SimulatedDisk, ends: SyncedEnds, *, is_quiet: bool) -> None:
     """Compare what a log says it has synced with what would be left of it.
 
     If it is quiet, no sync is under way. Only then the indexes are safe, too.
@@ -34,7 +56,7 @@ def check_durable(name: str, log: Log, disk: SimulatedDisk, *, is_quiet: bool) -
     for segment in log.segments:
         _check_cuts(name, segment, disk)
         if segment.base_offset < log.recovery_point:
-            _check_segment(name, log, segment, disk)
+            _check_segment(name, log, segment, disk, ends)
             if is_quiet and segment is not log.segments[-1]:
                 _check_indexes(name, log, segment, disk)
     _check_epochs(name, log, disk)
@@ -92,9 +114,9 @@ def _check_cuts(name: str, segment: Segment, disk: SimulatedDisk) -> None:
         )
 
 
-def _check_segment(name: str, log: Log, segment: Segment, disk: SimulatedDisk) -> None:
+def _check_segment(name: str, log: Log, segment: Segment, disk: SimulatedDisk, ends: SyncedEnds) -> None:
     node = _check_name(name, segment.file.path, disk)
-    end = _synced_bytes(bytes(node.content), log.recovery_point)
+    end = ends.find(log, node)
     must(
         node.has_forgotten or node.durable[:end] == node.content[:end],
         f"durable: {name}: {segment.file.path} is said to be synced up to offset {log.recovery_point}",
@@ -118,17 +140,6 @@ def _check_name(name: str, path: str, disk: SimulatedDisk) -> FileNode:
     is_safe = any(disk.find_durable(one) is node for one in (path, f"{path}.swap"))
     must(is_safe, f"durable: {name}: the name {path} is not synced")
     return node
-
-
-def _synced_bytes(content: bytes, offset: int) -> int:
-    """Return where the batches below an offset end."""
-    position = 0
-    while position < len(content):
-        base_offset, length, *_ = HEADER.unpack_from(content, position)
-        if base_offset >= offset:
-            break
-        position += 12 + length
-    return position
 
 
 def _check_epochs(name: str, log: Log, disk: SimulatedDisk) -> None:

@@ -16,6 +16,7 @@ from tests.simulation.cluster.meeting.watching import Meetings
 from tests.simulation.cluster.rules.configs import ConfigRules
 from tests.simulation.cluster.rules.coordinators import CoordinatorRules, check_producer_ids
 from tests.simulation.cluster.rules.durable import (
+    SyncedEnds,
     check_cut_is_synced,
     check_durable,
     check_recovery_points,
@@ -126,6 +127,9 @@ class Invariants:
         # How often files of a node were cut, and how often each of its logs.
         self._cuts: dict[int, int] = {}
         self._truncations: dict[Log, int] = {}
+        self._ends = SyncedEnds()
+        # What was seen of each replica at the last look. If it is the same, little is left to check.
+        self._replicas: dict[tuple[int, Place], tuple[object, ...]] = {}
         # Since when all nodes serve, and how often each was started by then.
         self._all_serve: tuple[list[int], int] = ([], 0)
         # Since when a follower is silent, and since when a partition has too few replicas in sync.
@@ -334,11 +338,11 @@ class Invariants:
         assert one.node is not None
         name = f"node {one.node_id}"
         log = one.node.parts.quorum.driver.log
-        check_durable(f"the metadata log of {name}", log, one.disk, is_quiet=is_quiet)
+        check_durable(f"the metadata log of {name}", log, one.disk, self._ends, is_quiet=is_quiet)
         check_snapshots(name, one.disk, log.path)
         for part in one.node.broker.partitions:
             if (one.node_id, (part.topic_id, part.index)) not in self._rotten:
-                check_durable(f"{part} of {name}", part.log, one.disk, is_quiet=is_quiet)
+                check_durable(f"{part} of {name}", part.log, one.disk, self._ends, is_quiet=is_quiet)
         for directory in one.node.parts.directories.online:
             check_recovery_points(name, [*directory.logs.values()], one.disk, directory.path)
             check_stop_mark(name, one.disk, directory.path)
@@ -372,6 +376,25 @@ class Invariants:
         log = part.log
         if log.volume.error is not None:
             return
+        place = (part.topic_id, part.index)
+        if part.is_leader:
+            self._look_at_leader(one, part, place, serving)
+        seen = (
+            log,
+            log.truncations,
+            log.log_start_offset,
+            log.high_watermark,
+            log.recovery_point,
+            log.log_end_offset,
+            len(log.unhealed),
+            len(part.in_sync),
+        )
+        if self._replicas.get((one.node_id, place)) != seen:
+            self._look_at_replica(one, part, place)
+            self._replicas[one.node_id, place] = seen
+
+    def _look_at_replica(self, one: SimulatedNode, part: Partition, place: Place) -> None:
+        log = part.log
         stable, committed, end = log.last_stable_offset, log.high_watermark, log.log_end_offset
         if not log.log_start_offset <= stable <= committed <= end:
             raise Wrong(
@@ -383,9 +406,6 @@ class Invariants:
                     f"stable: {part} of node {one.node_id}: what was decided at {marker} counts as stable, "
                     f"but only {committed} are committed"
                 )
-        place = (part.topic_id, part.index)
-        if part.is_leader:
-            self._look_at_leader(one, part, place, serving)
         if is_careless(part.topic):
             # What is committed here may be lost all the same. In the end all replicas are compared.
             return
