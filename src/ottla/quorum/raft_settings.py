@@ -37,8 +37,8 @@ def raft_settings(config: NodeConfig, cluster_id: str, me: VoterIdentity) -> Raf
 def _fetch_wait_ms_max(fetch_timeout_ms: int) -> int:
     """Return how long a fetch may wait for news.
 
-    Deviation: Apache Kafka waits 500 ms whatever the timeout is. With a shorter timeout each voter would take a
-    leader without news for one that is gone, and the quorum would have no leader for more than that long.
+    Deviation: Apache Kafka waits 500 ms whatever the timeout is. With a shorter timeout each voter would take
+    a leader without news for one that is gone, so that the quorum would have another one all the time.
     """
     return min(FETCH_WAIT_MS_MAX, 2 * fetch_timeout_ms // 3)
 

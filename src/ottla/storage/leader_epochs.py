@@ -18,7 +18,7 @@ UNKNOWN: Final = EpochEntry(NO_LEADER_EPOCH, NO_OFFSET)
 class LeaderEpochs:
     """The epochs of one log. `latest` is the newest, or -1."""
 
-    __slots__ = ("_doubtful", "entries", "latest", "recovered_to")
+    __slots__ = ("_doubtful", "_known_to", "_suspected", "entries", "latest", "recovered_to")
 
     def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:
         """Take entries in any order of trust: of a contradiction the later entry is believed."""
@@ -26,6 +26,9 @@ class LeaderEpochs:
         self.latest = NO_LEADER_EPOCH
         # Entries of the file that no sync covered, until the batches are seen to bear them out.
         self._doubtful: dict[LeaderEpoch, Offset] = {}
+        # Below this the file is known to have all epochs, so a batch that says otherwise may be damaged.
+        self._known_to = Offset(0)
+        self._suspected: tuple[LeaderEpoch, Offset, Offset] | None = None
         # The offset after the last batch that was recovered.
         self.recovered_to = Offset(0)
         for entry in entries:
@@ -54,12 +57,25 @@ class LeaderEpochs:
         self._doubtful = {entry.epoch: entry.start_offset for entry in self.entries}
         self.truncate_from_end(offset)
 
+    def believe_up_to(self, offset: Offset) -> None:
+        """Take the epochs that start below `offset` for all there are: they were synced with the batches."""
+        self._known_to = offset if self.entries else Offset(0)
+
     def assign_recovered(self, epoch: LeaderEpoch, earliest: Offset, base_offset: Offset) -> None:
         """Note an epoch that recovery met first in the batch at `base_offset`, with none since `earliest`.
 
         Compaction may have taken the batch that the epoch started with. So a start before the batch is
         believed, if the file has one that lies where no batch is left.
+
+        Deviation: Kafka believes each batch. But no checksum covers its epoch. With one that is damaged a
+        replica would ask its leader for what comes after an epoch that nobody knows, for ever. So where the
+        file should know better, a second batch has to say the same.
         """
+        if base_offset < self._known_to:
+            if self._suspected is None or self._suspected[0] != epoch:
+                self._suspected = (epoch, earliest, base_offset)
+                return
+            _, earliest, base_offset = self._suspected
         start_offset = self._doubtful.get(epoch, base_offset)
         self.assign(epoch, start_offset if earliest <= start_offset <= base_offset else base_offset)
 

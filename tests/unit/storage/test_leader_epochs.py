@@ -98,3 +98,21 @@ def test_truncation_of_the_start_before_all_entries_changes_nothing() -> None:
     known = epochs((1, 10))
     assert not known.truncate_from_start(Offset(5))
     assert entries_of(known) == [(1, 10)]
+
+
+def test_one_batch_with_another_epoch_than_the_file_has_is_not_believed_but_two_are() -> None:
+    known = epochs((0, 0))
+    known.believe_up_to(Offset(14))
+    known.assign_recovered(LeaderEpoch(65536), Offset(7), Offset(7))
+    assert entries_of(known) == [(0, 0)]
+    known.assign_recovered(LeaderEpoch(2), Offset(9), Offset(9))
+    known.assign_recovered(LeaderEpoch(2), Offset(10), Offset(10))
+    assert entries_of(known) == [(0, 0), (2, 9)]
+
+
+def test_a_batch_above_what_was_synced_and_one_of_a_log_without_a_file_are_believed() -> None:
+    for known, base_offset in ((epochs((0, 0)), 14), (epochs(), 3)):
+        before = entries_of(known)
+        known.believe_up_to(Offset(14))
+        known.assign_recovered(LeaderEpoch(1), Offset(base_offset), Offset(base_offset))
+        assert entries_of(known) == [*before, (1, base_offset)]

@@ -14,6 +14,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.metadata.directory_ids import LOST
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import NO_LEADER
+from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.assign_replicas_to_dirs import (
@@ -53,6 +54,8 @@ class DirectoryReports:
         self._due: dict[Key, Partition] = {}
         # Replicas that lie in a directory that is offline, or have to be copied again.
         self._lost: dict[Key, None] = {}
+        # Of replicas that are copied again: the leader epoch in which they were cut, and where they ended.
+        self._cut: dict[Key, tuple[int, Offset]] = {}
         self._is_asking = False
         self._sends_soon = False
         self._sends_later = False
@@ -69,6 +72,11 @@ class DirectoryReports:
         self._due.pop((topic_id, index), None)
         self._lost[topic_id, index] = None
         self._send_soon()
+
+    def is_to_be_cut(self, partition: Partition) -> None:
+        """Note what a replica has that is about to be cut, and copied again."""
+        log = partition.log
+        self._cut[partition.topic_id, partition.index] = (partition.leader_epoch, log.log_end_offset)
 
     def registered(self) -> None:
         """Send what was found before the controller knew the broker: while its metadata was loaded."""
@@ -154,12 +162,21 @@ class DirectoryReports:
             return True
         if record.leader == NO_LEADER and broker.node_id not in record.isr:
             return broker.node_id not in (record.eligible_leader_replicas or ())
-        if not partition.is_leader and broker.node_id not in record.isr:
+        if not partition.is_leader and (broker.node_id not in record.isr or self._lacks(partition)):
             return False
         if log.recovery_point < log.high_watermark:
             log.volume.syncs.request(log, log.log_end_offset, None)
             return False
         return True
+
+    def _lacks(self, partition: Partition) -> bool:
+        """Say whether the leader may count on what a replica had before it was cut.
+
+        A fetch from before may come to the leader late, so that it takes the replica for in sync. What is
+        committed in that epoch may so need all that the replica had. The next leader counts again.
+        """
+        leader_epoch, end = self._cut.get((partition.topic_id, partition.index), (-1, 0))
+        return partition.leader_epoch == leader_epoch and partition.log.log_end_offset < end
 
     def _group(self, partitions: Iterable[Partition]) -> Iterable[DirectoryAssignment]:
         grouped: dict[Uuid, dict[Uuid, list[int]]] = {}

@@ -11,7 +11,7 @@ or among transactions whose end a start had to guess, the replica is copied agai
 
     1. the controller learns that the replica is lost (KIP-858), so that it leaves the in-sync replicas, and
        leads no more: another one does, which is not damaged
-    2. the log is cut where the damage begins, and fetched again
+    2. once the metadata says so, the log is cut where the damage begins, and fetched again
     3. when it has everything, the controller learns where the replica lies
 
 If no other replica has the records, they stay lost, as on a node that is alone.
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.broker.logs.directory_reports import find_record, is_lost
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication.replicas_node import ReplicasNode
+from ottla.metadata.features import DIRECTORIES_FROM, metadata_version_of
 from ottla.model.ids import Offset
 from ottla.runtime.connections.link import Link
 from ottla.runtime.connections.peer import Unanswered
@@ -404,7 +405,7 @@ class _Patient:
         if log.unhealed:
             others = [one for one in partition.in_sync if one != node_id and broker.replication.is_alive(one)]
             if not self._may_be_cut():
-                if not others:
+                if self._counts() and not others:
                     # It is the best that is left. As soon as another is in sync, that one leads.
                     self._wait_for_others()
                     return
@@ -412,6 +413,7 @@ class _Patient:
                 self._later()
                 return
             damage = log.unhealed[0].first_offset
+            broker.directory_reports.is_to_be_cut(partition)
             broker.replication.copy_from(partition, damage)
             log.unhealed = log.damages = ()
         # It is sent when the replica has everything again, also if a restart comes before that.
@@ -420,12 +422,25 @@ class _Patient:
         self.go_on()
 
     def _may_be_cut(self) -> bool:
-        """Say whether the controller would not have this replica lead, whatever it is cut to."""
-        partition, node_id = self._partition, self._broker.node_id
-        record = find_record(self._broker.image, partition)
+        """Say whether the controller would not have this replica lead, whatever it is cut to.
+
+        The leader may just be asking the controller to take this replica for in sync, by a fetch from before.
+        Once its loss is known, the partition has another epoch, so that this is refused.
+        """
+        image, partition, node_id = self._broker.image, self._partition, self._broker.node_id
+        record = find_record(image, partition)
         if record is None or partition.is_leader or node_id in partition.in_sync or node_id in record.isr:
             return False
-        return node_id not in (record.eligible_leader_replicas or ()) or is_lost(record, node_id)
+        if metadata_version_of(image.features) >= DIRECTORIES_FROM:
+            return is_lost(record, node_id)
+        return node_id not in (record.eligible_leader_replicas or ())
+
+    def _counts(self) -> bool:
+        """Say whether this replica leads, or may be elected."""
+        partition, node_id = self._partition, self._broker.node_id
+        record = find_record(self._broker.image, partition)
+        known = () if record is None else (*record.isr, *(record.eligible_leader_replicas or ()))
+        return partition.is_leader or node_id in partition.in_sync or node_id in known
 
     def _wait_for_others(self) -> None:
         """Wait until another replica is in sync, but not for ever: none may get past the damage here."""

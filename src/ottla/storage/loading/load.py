@@ -105,6 +105,7 @@ class _Loader:
         if not request.is_clean:
             # Above the recovery point they may be of a history that was truncated. The batches tell.
             log.leader_epochs.doubt_from(request.recovery_point)
+        log.leader_epochs.believe_up_to(request.recovery_point)
         replay = self._start_replay(segments)
         log.segments = self._trustworthy(segments, replay)
         self._set_offsets(replay)

@@ -172,9 +172,9 @@ def _recover_piece(  # noqa: C901 - one loop over all batches of a disk; calls w
         elif file_position == 0:
             recovered.first_timestamp = max_timestamp
         if leader_epoch > latest_epoch:
-            latest_epoch = LeaderEpoch(leader_epoch)
             earliest = next_offset if file_position else epochs.recovered_to
-            epochs.assign_recovered(latest_epoch, earliest, Offset(base_offset))
+            epochs.assign_recovered(LeaderEpoch(leader_epoch), earliest, Offset(base_offset))
+            latest_epoch = epochs.latest
         if producer_id >= 0:
             if attributes & CONTROL_BIT:
                 _replay_control(recovered, state, view[at:end])

@@ -7,12 +7,13 @@ from typing import Final
 
 from tests.simulation.planting import Bug
 
+from ottla.broker.controller.broker_watch import BrokerWatch
 from ottla.broker.logs.directory_reports import DirectoryReports
 from ottla.broker.logs.leading import Leading
 from ottla.broker.logs.log_configs import SettingsOfTopics
 from ottla.broker.logs.log_moves import LogMoves
 from ottla.broker.logs.partitions import Partitions
-from ottla.broker.membership.membership import _find_last_epoch
+from ottla.broker.membership.membership import Membership, _find_last_epoch
 from ottla.coordination.group.offsets.expiry import _expire_group
 from ottla.coordination.runtime.shard import Shard
 from ottla.coordination.transaction.decide import decide_end
@@ -109,5 +110,23 @@ WIDE_BUGS: Final[dict[str, Bug]] = {
         "# Whatever its id and epoch: it may be the producer that goes on already.\n        "
         "return _refusal(ErrorCode.CONCURRENT_TRANSACTIONS)",
         "return _refusal(ErrorCode.PRODUCER_FENCED)",
+    ),
+    "one-refusal-is-proof": Bug(
+        "a broker is fenced as soon as a connection to it is refused once",
+        BrokerWatch._found_nobody,
+        "if not is_second:",
+        "if False:",
+    ),
+    "heartbeats-are-no-proof": Bug(
+        "a broker whose port seems closed is fenced although its heartbeats arrive",
+        BrokerWatch._found_nobody,
+        "if broker not in self._heard and self._is_active():",
+        "if self._is_active():",
+    ),
+    "stands-by-any-heartbeat": Bug(
+        "a coordinator that was replaced answers from memory after its next heartbeat",
+        Membership._take,
+        "stands = self._is_unfenced and answer.is_caught_up",
+        "stands = self._is_unfenced",
     ),
 }

@@ -22,7 +22,7 @@ from ottla.testing.simulated_disk import SimulatedDisk
 
 
 class SyncedEnds:
-    """Where batches below a recovery point end in their file: looked for from where the last one was found."""
+    """Where batches below a recovery point end: looked for from where the last one was found."""
 
     def __init__(self) -> None:
         # By file: how often its log was cut, an offset, and where the batches below it end.

@@ -35,6 +35,7 @@ from tests.simulation.cluster.rules.replicas import (
     check_stable,
     epochs_with_records,
 )
+from tests.simulation.cluster.rules.sessions import SessionRules
 from tests.simulation.cluster.rules.wrong import Wrong, must
 from tests.simulation.storage.batches import HEADER
 
@@ -123,6 +124,7 @@ class Invariants:
         self._configs = ConfigRules()
         self._eligible = EligibleRules(cluster)
         self._loops = LoopRules()
+        self._sessions = SessionRules(cluster)
         self._metadata = MetadataRules(self._meetings.partition_changed)
         # How often files of a node were cut, and how often each of its logs.
         self._cuts: dict[int, int] = {}
@@ -330,6 +332,7 @@ class Invariants:
             self._loops.look(one, self._cluster.simulation.now_us)
             if self._looks % DISK_LOOKS == one.node_id % DISK_LOOKS:
                 self._look_at_disk(one, is_quiet=False)
+        self._sessions.look()
         if self._looks % DISK_LOOKS == 0:
             self._eligible.look(self._highest)
         self._machine.call_later_us(LOOK_US, self._look)

@@ -15,7 +15,8 @@ from tests.unit.storage.logs import NOW_MS, append, append_transactional, offset
 from ottla.broker.logs.partition import Partition
 from ottla.broker.replication import healing
 from ottla.broker.replication.healing import FAILURES_MAX, RETRY_MS_MAX, WAITS_MAX, Healing
-from ottla.metadata.directory_ids import LOST
+from ottla.metadata.directory_ids import LOST, UNASSIGNED
+from ottla.metadata.features import DIRECTORIES_FROM, METADATA_VERSION
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
 from ottla.runtime.connections.peer import Unanswered
@@ -69,6 +70,9 @@ class Ward:
         self.asked: list[tuple[int, int]] = []
         self.asked_ms: list[int] = []
         self.dead: set[int] = set()
+        self.metadata_version = DIRECTORIES_FROM
+        # Where the log ended when it was said that it is going to be cut.
+        self.ends: list[int] = []
         self.copied_from: list[int] = []
         self.told: list[tuple[Uuid, int]] = []
         self.reported: list[Partition] = []
@@ -88,7 +92,8 @@ class Ward:
     @property
     def image(self) -> Any:
         topic = SimpleNamespace(partitions={0: self.record})
-        return SimpleNamespace(topics=SimpleNamespace(find_by_id=lambda _id: topic))
+        features = {METADATA_VERSION: self.metadata_version}
+        return SimpleNamespace(topics=SimpleNamespace(find_by_id=lambda _id: topic), features=features)
 
     def is_alive(self, broker_id: int) -> bool:
         return broker_id not in self.dead
@@ -107,6 +112,9 @@ class Ward:
 
     def add_lost(self, lost_id: Uuid, number: int) -> None:
         self.told.append((lost_id, number))
+
+    def is_to_be_cut(self, partition: Partition) -> None:
+        self.ends.append(partition.log.log_end_offset)
 
     def copy_from(self, _partition: Partition, offset: int) -> None:
         self.copied_from.append(offset)
@@ -316,7 +324,8 @@ def test_damage_of_a_segment_that_is_gone_is_forgotten() -> None:
 
 
 def _cut_off(ward: Ward) -> None:
-    ward.follow(partition_record(1, (1, 3), 1, 1, replicas=3))
+    record = partition_record(1, (1, 3), 1, 1, replicas=3)
+    ward.follow(replace(record, directories=(UNASSIGNED, LOST, UNASSIGNED)))
 
 
 def test_too_much_to_be_held_in_memory_is_copied_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,7 +340,7 @@ def test_too_much_to_be_held_in_memory_is_copied_again(monkeypatch: pytest.Monke
     assert len(ward.told) == 1
     _cut_off(ward)
     ward.run(RETRY_MS_MAX)
-    assert ward.copied_from == [3]
+    assert (ward.ends, ward.copied_from) == ([12], [3])
     assert ward.reported == [ward.partition]
     assert ward.log.unhealed == ()
     assert not ward.healing.is_about_to_cut(ward.partition)
@@ -355,11 +364,12 @@ def test_what_the_leader_alone_may_have_is_copied_again() -> None:
 @pytest.mark.parametrize(
     ("changes", "may_be_cut"),
     [
-        ({}, True),
-        ({"isr": (1, 2, 3)}, False),
-        ({"leader": ME, "isr": (1, 3)}, False),
+        # The leader may be asking for it to be in sync, by an earlier fetch, until the metadata has its loss.
+        ({}, False),
+        ({"directories": (LOST, LOST, LOST)}, True),
+        ({"isr": (1, 2, 3), "directories": (LOST, LOST, LOST)}, False),
+        ({"leader": ME, "isr": (1, 3), "directories": (LOST, LOST, LOST)}, False),
         ({"eligible_leader_replicas": (2,)}, False),
-        ({"eligible_leader_replicas": (3,)}, True),
         ({"eligible_leader_replicas": (2,), "directories": (LOST, LOST, LOST)}, True),
     ],
 )
@@ -374,6 +384,18 @@ def test_a_replica_is_cut_only_when_it_cannot_be_made_the_leader(
     ward.find()
     ward.run(100)
     assert bool(ward.copied_from) is may_be_cut
+    assert len(ward.told) == (not may_be_cut)
+
+
+def test_a_replica_is_cut_at_once_if_the_metadata_knows_no_lost_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(healing, "HEALED_BYTES_MAX", 0)
+    ward = Ward(in_sync=(1, 3))
+    ward.metadata_version = DIRECTORIES_FROM - 1
+    for offset in (4, 5):
+        damage(ward.log, offset)
+    ward.find()
+    ward.run(100)
+    assert (ward.told, ward.copied_from) == ([], [4])
 
 
 def test_the_only_one_in_sync_waits_for_another_and_then_gives_the_records_up(

@@ -49,7 +49,9 @@ class World:
             changed=lambda _partition: None,
             clock=machine,
             image=EMPTY_IMAGE,
-            directory_reports=SimpleNamespace(add=lambda _partition: None, add_lost=self._tell_lost),
+            directory_reports=SimpleNamespace(
+                add=lambda _partition: None, add_lost=self._tell_lost, is_to_be_cut=lambda _partition: None
+            ),
             replication=SimpleNamespace(
                 is_alive=lambda _broker: True, copy_from=lambda _partition, offset: self.cut_at.append(offset)
             ),

@@ -20,7 +20,7 @@ from tests.unit.storage.logs import (
 )
 
 from ottla.model.ids import Offset
-from ottla.records.batch import iter_batches
+from ottla.records.batch import LEADER_EPOCH_OFFSET, iter_batches
 from ottla.records.builder import empty_batch
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline
@@ -463,6 +463,16 @@ def test_a_damaged_epoch_checkpoint_is_rebuilt_from_the_batches() -> None:
     overwrite(disk_of(log), f"{PATH}/leader-epoch-checkpoint", b"rubbish")
     again = open_log(disk_of(log), SMALL)
     assert again.leader_epochs.entries == [(2, 0), (5, 2), (6, 3)]
+
+
+def test_a_damaged_epoch_of_a_batch_is_not_taken_for_one_of_the_log() -> None:
+    log = log_of(3, LogConfig(verifies_transactions=False))
+    log.flush()
+    # No checksum covers the epoch.
+    flip(disk_of(log), segment_path(0), SIZE + LEADER_EPOCH_OFFSET + 1)
+    again = open_log(disk_of(log), recovery_point=3)
+    assert again.leader_epochs.entries == log.leader_epochs.entries
+    assert again.log_end_offset == 3
 
 
 def test_epochs_above_the_log_end_are_forgotten() -> None:
