@@ -32,16 +32,25 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.cluster.campaign_summary import Summary
+from tests.cluster.cluster_faults import (
+    CHANGES,
+    POWER_CUTS,
+    ClusterFaults,
+    all_replicas_in_sync,
+    change_of,
+)
 from tests.cluster.cluster_faults import KINDS as FAULTS
-from tests.cluster.cluster_faults import POWER_CUTS, ClusterFaults, all_replicas_in_sync
 from tests.cluster.disks import MOUNT_OPTIONS, NodeDisk, SmallDisk, image_directory, why_no_power_cuts
 from tests.cluster.guarantees import CLIENTS
 from tests.cluster.java_processes import java_processes
 from tests.cluster.namespaces import Namespaces, address_of, why_not
 from tests.support.mixed_cluster import APACHE, MixedCluster
+from tests.support.plain_client import PlainClient
 
 from ottla.testing.guarantees.campaign import Result, run_campaign
 from ottla.testing.guarantees.generator import ASSIGNMENTS, all_keys, partition_of
+from ottla.wire.config_kinds import ResourceType
+from ottla.wire.error_code import ErrorCode
 
 TARGET: Final = Path("target/campaign")
 JAVA: Final = "java"
@@ -67,6 +76,14 @@ QUICK: Final = {
     "log.segment.bytes": "16777216",
 }
 """Failures are noticed sooner than by default, in both systems."""
+FORGETFUL: Final = {
+    "log.retention.ms": "3000",
+    "log.retention.check.interval.ms": "500",
+    "log.initial.task.delay.ms": "500",
+}
+"""What the files of nodes say in a wide campaign: a node that obeyed its file would delete what it has."""
+KEPT: Final = "-1"
+"""How long the metadata has all brokers keep records instead."""
 STALE: Final = frozenset(
     (
         "nonmonotonic-high-watermark",
@@ -94,9 +111,10 @@ def run_slice(network: Namespaces, root: Path, options: argparse.Namespace, seed
             root,
             kinds,
             tuple(numbers),
-            QUICK,
+            {**QUICK, **FORGETFUL} if options.wide else QUICK,
             hosts=[address_of(number) for number in numbers],
             prefixes=[network.command_in(number) for number in numbers],
+            directories=2 if options.wide else 1,
         )
         faults_log = stack.enter_context((root / "faults.log").open("w", buffering=1))
         faults = ClusterFaults(
@@ -110,6 +128,8 @@ def run_slice(network: Namespaces, root: Path, options: argparse.Namespace, seed
         )
         try:
             with cluster:
+                if options.wide:
+                    _keep_records(cluster)
                 _sync_apache_nodes(cluster, disks)
                 result = _run_in(stack, cluster, faults, root / "history.jsonl", options, seed)
                 topics = sorted({partition_of(key)[0] for key in all_keys(options.slice)})
@@ -150,6 +170,13 @@ def _add_disks(
         disks[number] = NodeDisk(root / f"node-{number}", image, rng.choice(MOUNT_OPTIONS))
         stack.enter_context(disks[number])
     return disks
+
+
+def _keep_records(cluster: MixedCluster) -> None:
+    """Have the metadata say how long records are kept, before there are any."""
+    with PlainClient(cluster.address(1)) as client:
+        answer = client.ask(change_of(ResourceType.BROKER, "", "log.retention.ms", KEPT), 1)
+    assert answer.responses[0].error_code is ErrorCode.NONE, answer
 
 
 def _sync_apache_nodes(cluster: MixedCluster, disks: Mapping[int, NodeDisk]) -> None:
@@ -224,12 +251,19 @@ def main() -> int:
     parser.add_argument("--nodes", choices=KINDS, default="ottla")
     parser.add_argument("--client", choices=(*CLIENTS, JAVA), default="confluent")
     parser.add_argument("--clients", type=int, default=24, help="how many work at a time")
-    parser.add_argument("--faults", type=_faults, default=FAULTS, help="kinds to draw from, with commas")
+    parser.add_argument("--faults", type=_faults, help="kinds to draw from, with commas")
+    parser.add_argument(
+        "--wide", action="store_true", help="two log directories, and configs that the files do not have"
+    )
     parser.add_argument("--interval", type=float, default=3.0, help="seconds that a fault takes, roughly")
     parser.add_argument("--root", type=Path, default=TARGET)
     parser.add_argument("--network", help=argparse.SUPPRESS)
     parser.add_argument("--images", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.faults is None:
+        options.faults = (*FAULTS, *CHANGES) if options.wide else FAULTS
+    if not options.wide and set(options.faults) & set(CHANGES):
+        parser.error(f"{', '.join(CHANGES)} take --wide")
     # If it is ended early, it must not leave nodes, disks and networks behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
     if options.network is not None:
@@ -250,8 +284,9 @@ def main() -> int:
 
 def _faults(text: str) -> tuple[str, ...]:
     names = tuple(name for name in text.split(",") if name and name != "none")
-    if unknown := set(names) - set(FAULTS):
-        raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: not among {', '.join(FAULTS)}")
+    known = (*FAULTS, *CHANGES)
+    if unknown := set(names) - set(known):
+        raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: not among {', '.join(known)}")
     return names
 
 

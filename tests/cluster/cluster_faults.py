@@ -1,4 +1,7 @@
-"""Breaks a cluster of real processes: kills, pauses, cut networks, full disks, power cuts. From a seed."""
+"""Breaks a cluster of real processes: kills, pauses, cut networks, full disks, power cuts. From a seed.
+
+And changes it, as operators do: logs that move between directories, configs of all brokers and of topics.
+"""
 
 import os
 import random
@@ -7,6 +10,8 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import starmap
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -14,6 +19,21 @@ from typing import Final
 from tests.cluster.disks import NodeDisk
 from tests.cluster.namespaces import Namespaces
 from tests.support.mixed_cluster import ClusterNode, MixedCluster, wait_until
+from tests.support.plain_client import PlainClient
+
+from ottla.wire.config_kinds import ResourceType
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from ottla.wire.messages.metadata import MetadataRequest
 
 SPARE_BYTES: Final = 64 * 1024
 """What is left of a disk that is full."""
@@ -21,12 +41,29 @@ AT_ONCE: Final = 0.25
 """How often the next period does not wait until all nodes are back."""
 RECOVERY_S_MAX: Final = 20.0
 RECOVERY_LOOK_S: Final = 0.2
+ANSWER_S_MAX: Final = 5.0
+"""How long an operator waits for a node, which may be away."""
+MOVED: Final = 0.4
+"""How many of the logs of a node move at once."""
 QUIET: Final = 0.25
 """How many periods are without a fault."""
 POWER_CUTS: Final = ("cut-power", "cut-power-of-all", "pause-then-cut")
 KINDS: Final = (
     "kill", "stop", "pause", "cut-off", "cut-link", "pause-then-kill", "fill-disk", *POWER_CUTS,
 )  # fmt: skip
+CHANGES: Final = ("move-logs", "change-configs")
+"""What operators do to nodes with several log directories, whose files do not say all that holds."""
+MEBIBYTE: Final = 1 << 20
+CONFIGS: Final = (
+    (ResourceType.BROKER, "", "min.insync.replicas", ("1", "2")),
+    (ResourceType.BROKER, "", "log.segment.bytes", (str(MEBIBYTE), str(16 * MEBIBYTE))),
+    (ResourceType.BROKER, "", "log.roll.ms", ("2000", "604800000")),
+    (ResourceType.TOPIC, "any", "segment.bytes", (str(MEBIBYTE), None)),
+    (ResourceType.TOPIC, "any", "retention.ms", ("-1", None)),
+    (ResourceType.TOPIC, "any", "min.insync.replicas", ("1", "2", None)),
+)
+"""What is changed to what; None takes a config away. Nothing of it lets records go."""
+SET, DELETE = 0, 1
 
 
 class ClusterFaults:
@@ -67,6 +104,8 @@ class ClusterFaults:
             "cut-power": self.cut_power,
             "cut-power-of-all": self.cut_power_of_all,
             "pause-then-cut": self.pause_then_cut,
+            "move-logs": self.move_logs,
+            "change-configs": self.change_configs,
         }
         self._kinds = {name: known[name] for name in kinds if self._disks or name not in POWER_CUTS}
 
@@ -201,6 +240,33 @@ class ClusterFaults:
         self._last(over)
         os.kill(other.pid, signal.SIGCONT)
 
+    def move_logs(self, over: Event) -> None:
+        """Move some of the logs of a node to another one of its directories."""
+        address = self._cluster.address(self._pick().number)
+        with suppress(OSError), PlainClient(address, timeout_s=ANSWER_S_MAX) as client:
+            found = client.ask(DescribeLogDirsRequest(topics=None), 2).results
+            targets: dict[str, dict[str, list[int]]] = {one.log_dir: {} for one in found}
+            for place in found:
+                for topic in place.topics:
+                    for partition in topic.partitions:
+                        if self._rng.random() < MOVED and not partition.is_future_key:
+                            path = self._rng.choice([path for path in targets if path != place.log_dir])
+                            targets[path].setdefault(topic.name, []).append(partition.partition_index)
+            client.ask(AlterReplicaLogDirsRequest(dirs=tuple(starmap(_directory, targets.items()))), 2)
+        self._last(over)
+
+    def change_configs(self, over: Event) -> None:
+        """Change one config, of all brokers or of a topic. Who is away learns of it when it is back."""
+        kind, name, config, values = self._rng.choice(CONFIGS)
+        address = self._cluster.address(self._pick().number)
+        with suppress(OSError), PlainClient(address, timeout_s=ANSWER_S_MAX) as client:
+            if kind is ResourceType.TOPIC:
+                topics = client.ask(MetadataRequest(topics=None), 9).topics
+                name = self._rng.choice(sorted(one.name for one in topics if not one.is_internal) or [""])
+            change = change_of(kind, name, config, self._rng.choice(values))
+            client.ask(change, 1)
+        self._last(over)
+
     def _lose_power(self, nodes: Sequence[ClusterNode]) -> None:
         for node in nodes:
             # Half of the machines are gone without a word to those they talk to.
@@ -227,6 +293,21 @@ class ClusterFaults:
             self._network.cut(a, b)
         if ways != "out":
             self._network.cut(b, a)
+
+
+def change_of(
+    kind: ResourceType, name: str, config: str, value: str | None
+) -> IncrementalAlterConfigsRequest:
+    """Return the request that sets a config, or takes it away."""
+    operation = DELETE if value is None else SET
+    entry = AlterableConfig(name=config, config_operation=operation, value=value)
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=(entry,))
+    return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+
+def _directory(path: str, topics: Mapping[str, Sequence[int]]) -> AlterReplicaLogDir:
+    named = [AlterReplicaLogDirTopic(name=name, partitions=tuple(some)) for name, some in topics.items()]
+    return AlterReplicaLogDir(path=path, topics=tuple(named))
 
 
 def _fill(path: Path, size_bytes: int) -> None:

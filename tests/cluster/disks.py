@@ -104,7 +104,7 @@ class NodeDisk:
                 return
 
     def _log_sizes(self) -> dict[Path, int]:
-        return {path: path.stat().st_size for path in self._mount_point.glob("*/*.log")}
+        return {path: path.stat().st_size for path in self._mount_point.rglob("*/*.log")}
 
 
 class SmallDisk:

@@ -53,6 +53,21 @@ def test_nothing_is_lost_when_all_nodes_lose_power_at_once(tmp_path: Path) -> No
     assert found["outcomes"]["ok"] > 0.5
 
 
+@pytest.mark.thorough(guard="tests/simulation/cluster/test_cluster.py")
+def test_guarantees_hold_while_logs_move_and_configs_change(tmp_path: Path) -> None:
+    found = run(
+        tmp_path,
+        "--wide",
+        "--operations",
+        "800",
+        "--interval",
+        "1",
+        "--faults",
+        "kill,move-logs,change-configs",
+    )
+    assert found["outcomes"]["ok"] > 0.5
+
+
 def test_campaign_that_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> None:
     command = [*COMMAND, "--root", str(tmp_path), "--operations", "100000"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:

@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Self
 
@@ -57,15 +58,21 @@ class ClusterNode:
         properties: Mapping[str, str],
         java_options: Sequence[str],
         prefix: Sequence[str] = (),
+        directories: int = 1,
     ) -> None:
         """`prefix` goes before the command that starts it."""
         self.kind = kind
         self._prefix = list(prefix)
         self.number = number
-        self.data_directory = root / f"node-{number}"
+        home = root / f"node-{number}"
+        # A log directory has nothing but partitions in it, so several of them lie beside each other.
+        names = [f"data-{one}" for one in range(1, directories + 1)]
+        self.data_directories = [home] if directories == 1 else [home / name for name in names]
+        self.data_directory = self.data_directories[0]
         self.log_path = root / f"node-{number}.log"
         self._settings = root / f"node-{number}.properties"
-        self._properties = {**properties, "node.id": str(number), "log.dirs": str(self.data_directory)}
+        self._properties = {**properties, "node.id": str(number)}
+        self._properties["log.dirs"] = ",".join(map(str, self.data_directories))
         self._java_options = java_options
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -152,8 +159,10 @@ class ClusterNode:
 
     def log_bytes(self, topic: str, partition: int) -> bytes:
         """Return the bytes of a partition's segments."""
-        directory = self.data_directory / f"{topic}-{partition}"
-        return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+        segments = [
+            path for one in self.data_directories for path in (one / f"{topic}-{partition}").glob("*.log")
+        ]
+        return b"".join(path.read_bytes() for path in sorted(segments, key=attrgetter("name")))
 
 
 class MixedCluster:
@@ -170,9 +179,11 @@ class MixedCluster:
         prefixes: Sequence[Sequence[str]] | None = None,
         *,
         is_checked: bool = True,
+        directories: int = 1,
     ) -> None:
         """`hosts` are the addresses of the nodes, and `prefixes` go before the commands that start them.
 
+        Each node has so many log directories.
         `is_checked` says whether leaving checks all logs first, if all nodes run.
         """
         root.mkdir(parents=True, exist_ok=True)
@@ -212,7 +223,7 @@ class MixedCluster:
                 **(settings or {}),
             }
             prefix = () if prefixes is None else prefixes[number - 1]
-            self.nodes.append(ClusterNode(root, kind, number, properties, java_options, prefix))
+            self.nodes.append(ClusterNode(root, kind, number, properties, java_options, prefix, directories))
 
     def __enter__(self) -> Self:
         for node in self.nodes:

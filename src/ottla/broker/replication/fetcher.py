@@ -340,6 +340,9 @@ class Fetcher:
             self._rest(followed)
         except StorageError as error:
             self._give_up(followed, error)
+        except Exception as error:  # a bug of ours: the fetcher goes on for all other partitions
+            _logger.critical("%r: cannot take what %s sent", followed.partition, self.name, exc_info=error)
+            self._rest(followed)
 
     def _take_error(self, followed: FollowedPartition, error_code: ErrorCode) -> None:
         if error_code is ErrorCode.OFFSET_OUT_OF_RANGE:

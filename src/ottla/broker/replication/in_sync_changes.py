@@ -105,7 +105,7 @@ class InSyncChanges:
                 continue
             partition = leading.partition
             result = results.get((partition.topic_id, partition.index))
-            if result is None or not _settle(leading, result):
+            if result is None or not _try_to_settle(leading, result):
                 retried[leading] = proposal
         if retried:
             self._again(retried)
@@ -113,6 +113,15 @@ class InSyncChanges:
             self._scheduler.call_soon(self._send)
         else:
             self._is_asking = False
+
+
+def _try_to_settle(leading: Leading, result: AlterPartitionPartitionResult) -> bool:
+    """Act on the answer for one partition. What fails for one must not keep the others from theirs."""
+    try:
+        return _settle(leading, result)
+    except Exception as error:  # a bug of ours, maybe of somebody who waited for the high watermark
+        _logger.critical("%r: new in-sync replicas were not acted on", leading.partition, exc_info=error)
+        return True
 
 
 def _settle(leading: Leading, result: AlterPartitionPartitionResult) -> bool:

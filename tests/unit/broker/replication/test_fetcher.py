@@ -478,3 +478,19 @@ def test_a_follower_that_cannot_append_stops_and_counts_as_failed_until_it_is_to
     assert not pair.fetcher.partitions, "it must not ask for the same records for ever"
     assert list(pair.fetcher.failed) == [(pair.leader.partition.topic_id, 0)]
     assert pair.follower.ends == (0, 0)
+
+
+def test_what_fails_once_is_copied_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = ReplicaPair()
+    write(pair.leader, (0, 3))
+
+    def fail(*_args: object) -> None:
+        raise RuntimeError("a bug")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(pair.follower.log), "append_as_follower", fail)
+        pair.run()
+    assert pair.follower.log.log_end_offset == 0
+    pair.clock.advance(1_000)
+    pair.run()
+    assert pair.follower.log.log_end_offset == 3
