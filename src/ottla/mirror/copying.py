@@ -18,6 +18,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.fetching import FetchedPartition, FetchLimits, fetch_from
 from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.producer.produce_requests import produce_request
 from ottla.mirror.followed import FollowedPartitions
 from ottla.mirror.halting import WHAT_NOW, reason_of_loss
 from ottla.mirror.progress import PartitionProgress, Progress
@@ -29,10 +30,8 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.produce import (
     ACKS_MIRRORED,
     TOPIC_IDS_FROM,
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
-    TopicProduceData,
 )
 
 _logger = logging.getLogger("ottla.mirror")
@@ -261,20 +260,10 @@ class Copying:
         for where, piece in pieces.items():
             if _topic_id(self._target, where) != piece.copy_id:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"the copy {where} was deleted and made again")
-        by_topic: dict[str, list[PartitionProduceData]] = {}
-        for where, piece in pieces.items():
-            data = PartitionProduceData(partition_index=where.partition, records=piece.records)
-            by_topic.setdefault(where.topic, []).append(data)
-        request = ProduceRequest(
-            acks=ACKS_MIRRORED,
-            timeout_ms=_WRITE_TIMEOUT_MS,
-            topic_data=tuple(
-                TopicProduceData(name=name, topic_id=topics[name].topic_id, partition_data=tuple(items))
-                for name, items in by_topic.items()
-            ),
-        )
+        records = [(where, piece.records) for where, piece in pieces.items()]
+        request = produce_request(topics, records, version, acks=ACKS_MIRRORED, timeout_ms=_WRITE_TIMEOUT_MS)
         answer = await connection.ask(request, version, timeout_s=2 * _WRITE_TIMEOUT_MS / 1000)
-        names = {topics[name].topic_id: name for name in by_topic}
+        names = {topics[where.topic].topic_id: where.topic for where in pieces}
         passing: BrokerError | None = None
         for topic in answer.responses:
             name = names[topic.topic_id] if version >= TOPIC_IDS_FROM else topic.name

@@ -17,6 +17,7 @@ from ottla.client.cluster import FETCH_LANE, TRANSACTION, Cluster
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.fetching import FetchLimits, fetch_once, next_offset
 from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.producer.produce_requests import produce_request
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import iter_batches
 from ottla.records.batch_records import iter_batch_records
@@ -24,12 +25,7 @@ from ottla.records.builder import build_batch
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
-from ottla.wire.messages.produce import (
-    TOPIC_IDS_FROM,
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from ottla.wire.messages.produce import ACKS_ALL, ProduceRequest
 
 _logger = logging.getLogger(__name__)
 _LIMITS: Final = FetchLimits(partition_max_bytes=8_388_608)
@@ -231,14 +227,9 @@ class TopicWriter:
         try:
             connection = await self._cluster.connection(leader)
             version = connection.version_for(ProduceRequest)
-            data = (PartitionProduceData(partition_index=where.partition, records=memoryview(batch)),)
-            topic_id = self._cluster.topology.topics[where.topic].topic_id
-            topic = (
-                TopicProduceData(topic_id=topic_id, partition_data=data)
-                if version >= TOPIC_IDS_FROM
-                else TopicProduceData(name=where.topic, partition_data=data)
+            request = produce_request(
+                self._cluster.topology.topics, [(where, batch)], version, acks=ACKS_ALL, timeout_ms=30_000
             )
-            request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(topic,))
             answer = (await connection.ask(request, version)).responses[0].partition_responses[0]
         except ClientError:
             await self._cluster.refresh([where.topic])

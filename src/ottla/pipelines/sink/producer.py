@@ -6,7 +6,7 @@ that is sent again is taken once.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -14,21 +14,20 @@ from ottla.client.cluster import Cluster
 from ottla.client.connection import BrokerConnection
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.producer.identity import ProducerIdentity
+from ottla.client.producer.produce_requests import ProduceRequests
 from ottla.client.producer.settings import ProducerSettings
 from ottla.client.producer.transactions import Fenced, Transactions
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.columns.encode import encode_area, encoded_sizes_max
 from ottla.pipelines.columns.partitions import choose_partitions, rows_by_partition
 from ottla.pipelines.sink.rows import OutgoingRows
-from ottla.records.attributes import TRANSACTIONAL_BIT, Codec
+from ottla.records.attributes import TRANSACTIONAL_BIT
 from ottla.records.batch import MAGIC, BatchHeader
 from ottla.records.builder import seal_batch
 from ottla.records.compression import compress
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.messages.produce import TOPIC_IDS_FROM, ProduceResponse
 
-_LAST_VERSION_OF_TRANSACTIONS_V1: Final = 11
-_FIRST_VERSION_BY_ID: Final = 13
 TAKEN_OVER: Final = "another attempt of this task has taken over"
 _FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
@@ -47,7 +46,7 @@ class ColumnProducer:
         self._cluster = cluster
         self._settings = settings
         self._now_ms = now_ms
-        self._codec = Codec[settings.compression_type.upper()]
+        self._requests = ProduceRequests(cluster, settings, self.identity, self.transactions)
         self._turn = 0
 
     async def start(self) -> None:
@@ -109,7 +108,7 @@ class ColumnProducer:
             leader_epoch=-1,
             magic=MAGIC,
             crc=0,
-            attributes=self._codec | (TRANSACTIONAL_BIT if is_transactional else 0),
+            attributes=self._requests.codec | (TRANSACTIONAL_BIT if is_transactional else 0),
             last_offset_delta=count - 1,
             base_timestamp=now_ms,
             max_timestamp=now_ms,
@@ -118,7 +117,7 @@ class ColumnProducer:
             base_sequence=self.identity.next_sequence(where, count),
             count=count,
         )
-        return seal_batch(header, compress(self._codec, area))
+        return seal_batch(header, compress(self._requests.codec, area, self._requests.level))
 
     async def _deliver(self, batches: Mapping[TopicPartition, bytearray]) -> None:
         left = dict(batches)
@@ -149,13 +148,14 @@ class ColumnProducer:
         left: dict[TopicPartition, bytearray],
     ) -> None:
         """Send batches to their leader, and strike those it took off what is left."""
-        in_v1 = self.transactions.transactional_id is not None and not self.transactions.is_v2
-        version = connection.version_for(ProduceRequest, _LAST_VERSION_OF_TRANSACTIONS_V1 if in_v1 else None)
-        answer = await connection.ask(self._request(batches, version), version)
+        version = self._requests.version_for(connection)
+        answer: ProduceResponse = await connection.ask(
+            self._requests.carry(batches.items(), version), version
+        )
         names = self._cluster.topology.topic_names
         failure: BrokerError | None = None
         for topic in answer.responses:
-            name = names.get(topic.topic_id) if version >= _FIRST_VERSION_BY_ID else topic.name
+            name = names.get(topic.topic_id) if version >= TOPIC_IDS_FROM else topic.name
             for part in topic.partition_responses:
                 where = TopicPartition(name or "", part.partition_index)
                 if part.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
@@ -172,21 +172,3 @@ class ColumnProducer:
             raise BrokerError(
                 ErrorCode.UNKNOWN_TOPIC_ID, "the broker's response has no entry for some batches"
             )
-
-    def _request(self, batches: Mapping[TopicPartition, bytearray], version: int) -> ProduceRequest:
-        topics: dict[str, list[Any]] = {}
-        for where, content in batches.items():
-            data = PartitionProduceData(partition_index=where.partition, records=memoryview(content))
-            topics.setdefault(where.topic, []).append(data)
-        known = self._cluster.topology.topics
-        return ProduceRequest(
-            transactional_id=self.transactions.transactional_id,
-            acks=self._settings.required_acks,
-            timeout_ms=self._settings.request_timeout_ms,
-            topic_data=tuple(
-                TopicProduceData(topic_id=known[name].topic_id, partition_data=tuple(parts))
-                if version >= _FIRST_VERSION_BY_ID
-                else TopicProduceData(name=name, partition_data=tuple(parts))
-                for name, parts in topics.items()
-            ),
-        )
