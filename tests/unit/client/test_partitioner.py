@@ -1,6 +1,7 @@
 """Records go where Kafka's own clients would put them."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -100,3 +101,26 @@ def test_a_custom_partitioner_is_held_to_the_partitions_there_are() -> None:
     assert CustomPartitioner(lambda *_: 3).choose(_among(), None, b"v") == 3
     with pytest.raises(ValueError, match="chose 4, but 't' has partitions 0 to 3"):
         CustomPartitioner(lambda *_: 4).choose(_among(), None, b"v")
+
+
+class _Fixed:
+    """Chance that is none."""
+
+    def __init__(self, drawn: int) -> None:
+        self.drawn = drawn
+        self.bounds: list[int] = []
+
+    def randrange(self, stop: int) -> int:
+        self.bounds.append(stop)
+        return self.drawn
+
+
+@pytest.mark.parametrize(("drawn", "partition"), [(0, 0), (2, 0), (3, 1), (4, 2), (6, 2), (7, 3), (8, 3)])
+def test_the_chance_of_a_partition_is_what_its_queue_lacks_to_more_than_the_longest(
+    drawn: int, partition: int
+) -> None:
+    rng: Any = _Fixed(drawn)
+    partitioner = DefaultPartitioner(100, rng=rng)
+    among = _among(4, {0: 0, 1: 2, 2: 0, 3: 1})
+    assert partitioner.choose(among, None, b"v") == partition
+    assert rng.bounds == [9]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.connect.configs.keys import Key, Kind
 from ottla.connect.errors import RestError
 from ottla.connect.herding.decide import (
     decide_create,
@@ -14,6 +15,7 @@ from ottla.connect.herding.reconcile import decide_steps, wanted_by
 from ottla.connect.herding.units import Unit
 from ottla.connect.store import records
 from ottla.connect.store.configs import ConfigState, Restart
+from ottla.connect.store.offsets import OffsetState
 from ottla.connect.store.records import StoredRecord, UnreadableRecord
 
 CONFIG = {"name": "a", "connector.class": "X"}
@@ -164,3 +166,36 @@ def test_a_key_is_due_when_it_is_old_and_the_one_before_still_counts() -> None:
     assert state.session_key is not None
     assert state.previous_session_key is not None
     assert (state.session_key.key, state.previous_session_key.key) == ("c2Vj", "Zmlyc3Q=")
+
+
+OFFSET_KEY = b'["c",{"file":"a"}]'
+
+
+@pytest.mark.parametrize("key", [None, b"{}", b'["c"]', b'["c",{},1]', b'["c",[]]', b"x"])
+def test_an_offset_that_no_source_can_have_written_is_refused(key: bytes | None) -> None:
+    state = OffsetState()
+    state.replay(OFFSET_KEY, b'{"at":1}')
+    with pytest.raises(UnreadableRecord):
+        state.replay(key, b'{"at":2}')
+    assert state.find("c", {"file": "a"}) == {"at": 1}
+
+
+def test_the_last_offset_of_a_partition_counts_until_it_is_forgotten() -> None:
+    state = OffsetState()
+    for at in (1, 2):
+        state.replay(OFFSET_KEY, b'{"at":%d}' % at)
+    assert state.of("c") == [({"file": "a"}, {"at": 2})]
+    assert state.of("other") == []
+    assert state.find("other", {"file": "a"}) is None
+    state.replay(OFFSET_KEY, None)
+    assert state.find("c", {"file": "a"}) is None
+    state.replay(OFFSET_KEY, None)
+
+
+@pytest.mark.parametrize(
+    ("default", "shown"), [(None, None), (True, "true"), (["a", "b"], "a,b"), (7, "7"), ("", "")]
+)
+def test_a_default_is_shown_as_a_configuration_would_have_it(default: object, shown: str | None) -> None:
+    key = Key("k", Kind.STRING, "", default)
+    assert key.definition()["default_value"] == shown
+    assert not key.definition()["required"]

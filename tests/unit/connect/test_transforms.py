@@ -9,6 +9,7 @@ from ottla.connect.catalog import all_plugins
 from ottla.connect.data.record import Header, Record
 from ottla.connect.data.schema import INT32, INT64, STRING, TIMESTAMP_SCHEMA, Schema, optional, struct
 from ottla.connect.errors import DataError
+from ottla.connect.transforms.sides import Side
 
 PLUGINS = all_plugins()
 ROW = struct({"id": INT32, "name": optional(STRING), "inner": struct({"x": INT64}, is_optional=True)})
@@ -168,3 +169,13 @@ def test_all_of_kafkas_transformations_are_there() -> None:
     expected = {f"{name}${side}" for name in sided for side in ("Key", "Value")}
     expected |= {"DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "ValueToKey"}
     assert names == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "found"),
+    [(None, 7, "int"), (None, None, "NoneType"), (STRING, "x", "STRING"), (STRING, {"a": 1}, "STRING")],
+)
+def test_only_what_has_fields_has_fields(schema: Schema | None, value: Any, found: str) -> None:
+    with pytest.raises(DataError, match=f"^Only a struct or a map is supported for hoisting, found {found}$"):
+        Side(is_key=False).fields(_record(schema, value), "hoisting")
+    assert Side(is_key=False).fields(_record(), "hoisting") == (ROW, VALUE)

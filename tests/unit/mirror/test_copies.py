@@ -3,6 +3,8 @@
 from typing import Any
 
 from ottla.mirror.copies import Copy, copies_of
+from ottla.mirror.progress import PartitionProgress, Progress
+from ottla.model.ids import TopicPartition
 
 NOW_MS = 1_000_000
 MIRRORS = {"payments": "berlin"}
@@ -70,3 +72,38 @@ def test_what_was_made_writable_is_behind_nobody_but_other_ways_have_no_mark() -
     other = {**part(0), "topic": "other"}
     assert [copy.topic for copy in copies(status(part(0), other))] == ["payments"]
     assert [copy.topic for copy in copies(status(other, exact=False))] == ["other", "payments"]
+
+
+def test_a_new_link_has_met_no_error_and_copied_nothing() -> None:
+    progress = Progress("berlin")
+    assert (progress.errors, progress.bytes_per_second, progress.last_error_at_ms) == (0, 0.0, -1)
+    assert (progress.error, progress.last_error) == (None, None)
+
+
+def test_the_throughput_is_that_since_the_last_measurement() -> None:
+    progress = Progress("berlin")
+    part = PartitionProgress(TopicPartition("payments", 0))
+    progress.partitions[TopicPartition("payments", 0)] = part
+    part.bytes_copied = 5_000
+    progress.measure(10.0)
+    assert progress.bytes_per_second == 0.0, "it is not known since when"
+    part.bytes_copied += 300
+    progress.measure(12.0)
+    assert progress.bytes_per_second == 150.0
+    progress.measure(12.0)
+    assert progress.bytes_per_second == 150.0
+    progress.measure(13.0)
+    assert progress.bytes_per_second == 0.0
+
+
+def test_an_error_lasts_until_the_same_work_succeeds() -> None:
+    progress = Progress("berlin")
+    progress.note_error("copying", "it is down")
+    progress.note_error("following", "it is down")
+    progress.note_error("rules", "not allowed")
+    assert (progress.error, progress.errors) == ("it is down; not allowed", 3)
+    progress.note_success("copying")
+    progress.note_success("rules")
+    assert progress.error == "it is down"
+    progress.note_success("following")
+    assert (progress.error, progress.last_error) == (None, "not allowed")

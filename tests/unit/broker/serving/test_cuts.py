@@ -1,6 +1,7 @@
 """Large requests are cut into small ones, and the answers to those are merged."""
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -196,3 +197,18 @@ def test_the_pace_follows_the_time_that_is_taken() -> None:
     for _ in range(20):
         pace.took(0)
     assert pace.size == 4096
+
+
+@dataclass(frozen=True)
+class _Branch:
+    items: Any
+
+
+@pytest.mark.parametrize(
+    ("items", "weight"),
+    [(None, 1), ((), 1), (((),), 2), (((1, 2),), 4), ((None, (1,)), 4), (((1,) * 9, (1,) * 9), 11)],
+)
+def test_each_element_weighs_one_and_so_does_what_holds_it(items: Any, weight: int) -> None:
+    branches = None if items is None else tuple(_Branch(each) for each in items)
+    # What weighs too much is not counted to its end.
+    assert weigh(_Branch(branches), ("items", "items"), 9) == weight

@@ -152,6 +152,28 @@ def test_a_member_that_the_group_forgot_joins_again_with_its_topics(code: ErrorC
     play(scene)
 
 
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH])
+def test_what_a_forgotten_member_was_to_get_is_not_for_the_new_one(code: ErrorCode) -> None:
+    async def scene(member: Member) -> None:
+        # The name of the topic is not known yet, so the assignment waits.
+        topology = Topology({}, {}, {}, -1, "c")
+
+        async def know_nothing(topics: Collection[str]) -> Topology:
+            return topology
+
+        refresh = member.cluster.refresh
+        member.cluster.refresh = know_nothing  # type: ignore[method-assign]
+        await member.beat(_took(5, ASSIGNED))
+        assert not member.membership.assigned
+        await member.beat(_refused(code))
+        member.cluster.refresh = refresh  # type: ignore[method-assign]
+        await member.cluster.refresh(())
+        await member.beat(_took(6))
+        assert not member.membership.assigned
+
+    play(scene)
+
+
 def test_a_coordinator_that_moves_is_asked_again_soon_and_told_everything() -> None:
     async def scene(member: Member) -> None:
         await member.beat(_took(5))

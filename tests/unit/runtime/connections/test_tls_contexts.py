@@ -13,6 +13,8 @@ from ottla.runtime.connections.tls_contexts import (
     KeyStore,
     TlsRefused,
     TlsSettings,
+    _as_file,
+    check_key_file,
     client_context,
     find_file_version,
     renew_client_context,
@@ -143,3 +145,36 @@ def test_a_store_that_is_missing_has_no_version_and_a_new_one_has_another(tmp_pa
     assert find_file_version(str(path)) == before
     path.write_bytes(b"newer")
     assert find_file_version(str(path)) not in (None, before)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_strict", "told"),
+    [
+        (0o600, True, None),
+        (0o400, True, None),
+        (0o640, False, "read"),
+        (0o620, False, "change"),
+        (0o604, False, "read"),
+        (0o640, True, TlsRefused),
+        (0o602, False, TlsRefused),
+    ],
+)
+def test_a_key_that_others_have_access_to_is_told_or_refused(
+    tmp_path: Path, mode: int, is_strict: bool, told: object
+) -> None:
+    path = tmp_path / "key.pem"
+    path.touch()
+    path.chmod(mode)
+    if told is TlsRefused:
+        with pytest.raises(TlsRefused, match="chmod 600"):
+            check_key_file(str(path), is_strict)
+        return
+    warning = check_key_file(str(path), is_strict)
+    assert warning is None if told is None else f"other users can {told} it" in (warning or "")
+    assert check_key_file(str(tmp_path / "none"), is_strict=True) is None
+
+
+def test_a_key_in_memory_is_gone_after_it_was_read() -> None:
+    with _as_file(b"key") as path:
+        assert Path(path).read_bytes() == b"key"
+    assert not Path(path).exists()
