@@ -37,7 +37,7 @@ BESIDE_UNIT_TESTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "mirror": ("simulation/mirror",),
     "model": (),
-    "pipelines": ("pipelines",),
+    "pipelines": ("pipelines", "simulation/pipelines"),
     "quorum": ("golden/test_controller_decisions.py", "simulation/raft", "simulation/quorum"),
     "records": ("property/test_records.py", "property/test_bulk.py", "golden/test_batches.py"),
     "registry": ("registry", "simulation/registry", "golden/test_schema_verdicts.py"),

@@ -8,7 +8,7 @@ from ottla.broker.share.sessions import ShareSession, ShareSessions
 
 
 def _session(member: str, group: str = "g") -> ShareSession:
-    session: Any = ShareSession.__new__(ShareSession)
+    session = ShareSession.__new__(ShareSession)
     session.group_id, session.member_id, session.partitions = group, member, {}
     return session
 
@@ -44,11 +44,11 @@ def test_a_group_is_there_as_long_as_a_member_has_a_session() -> None:
 
 @pytest.mark.parametrize(("served", "order"), [((), "abc"), (("a",), "bca"), (("b", "a"), "cba")])
 def test_what_was_served_comes_last_the_next_time(served: tuple[Any, ...], order: str) -> None:
-    session = _session("m")
+    session: Any = _session("m")
     names: Any = "abc"
     session.update(names, ())
     session.move_to_end(served)
     assert list(session.partitions) == list(order)
-    session.move_to_end("z")  # type: ignore[arg-type]
-    session.update("d", "b")  # type: ignore[arg-type]
+    session.move_to_end("z")
+    session.update("d", "b")
     assert set(session.partitions) == set("acd")
