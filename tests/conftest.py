@@ -18,11 +18,13 @@ pytest_plugins = ("tests.java.plugin",)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A machine that is busy with something else must not make a test fail: nothing here is about time. And a
-# change is judged by the same examples each time; `make search` looks for others.
+# change is judged by the same examples each time; `make search` looks for others, and for more of them.
+SEARCHES = os.environ.get("EXAMPLES") == "new"
 settings.register_profile(
     "ottla",
     deadline=None,
-    derandomize=os.environ.get("EXAMPLES") != "new",
+    derandomize=not SEARCHES,
+    max_examples=200 if SEARCHES else 50,
     suppress_health_check=(HealthCheck.too_slow,),
     print_blob=True,
 )

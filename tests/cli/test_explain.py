@@ -105,14 +105,25 @@ def test_a_group_that_reads_is_healthy(bootstrap: str, name: str) -> None:
     consumer.close()
 
 
+def a_moment() -> int:
+    """Return a time that is after all that has happened, and before all that comes.
+
+    What happens in the same millisecond would belong to it.
+    """
+    begun_ms = now_ms = int(time.time() * 1000)
+    while now_ms < begun_ms + 4:
+        time.sleep(0.001)
+        now_ms = int(time.time() * 1000)
+    return begun_ms + 2
+
+
 def test_a_reset_is_found_in_the_offsets_of_any_kafka(bootstrap: str, name: str) -> None:
     succeed("topic", "create", name, bootstrap=bootstrap)
     write(bootstrap, name, 20)
     consumer = member(bootstrap, name, name)
     read(consumer, 20)
     consumer.close()
-    before_ms = int(time.time() * 1000)
-    time.sleep(0.01)
+    before_ms = a_moment()
     succeed("group", "reset", name, "--to-earliest", "--execute", bootstrap=bootstrap)
     answer = ask(10, "why", "twice", name, "--json", bootstrap=bootstrap).data
     assert answer["cause"] == "offsets-reset"
@@ -128,14 +139,9 @@ def test_a_group_that_reads_again_was_silent_in_the_past(bootstrap: str, name: s
     long_ago_ms = int(time.time() * 1000) - 3_600_000
     consumer = member(bootstrap, name, name)
     read(consumer, 20)
-    # What happens in the same millisecond belongs to it.
-    time.sleep(0.01)
-    reading_ms = int(time.time() * 1000)
-    time.sleep(0.01)
+    reading_ms = a_moment()
     consumer.close()
-    time.sleep(0.01)
-    empty_ms = int(time.time() * 1000)
-    time.sleep(0.01)
+    empty_ms = a_moment()
     consumer = member(bootstrap, name, name)
     write(bootstrap, name, 5)
     read(consumer, 5)

@@ -62,7 +62,7 @@ class _Changing(threading.Thread):
                     (row,),
                 )
         self.committed += 1
-        time.sleep(0.005)
+        self.stopping.wait(0.005)
 
 
 def check_topic(bootstrap: str, server: PostgresServer, topic: str) -> int:

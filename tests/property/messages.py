@@ -5,6 +5,7 @@ places where an encoding changes: 127 and 128 bytes (one byte of varint or two),
 compilers unroll or not).
 """
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,10 @@ from ottla.wire.layout import Field, layout_of
 
 def examples(count: int) -> settings:
     """Return the settings of a test that draws whole messages: some are large, so nothing is timed."""
-    return settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    rounds = 4 if os.environ.get("EXAMPLES") == "new" else 1
+    return settings(
+        max_examples=rounds * count, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
 
 
 Override = Callable[[Field], SearchStrategy[Any] | None]

@@ -15,7 +15,7 @@ NAMES = sorted(name for name, cls in all_messages().items() if spec_of(cls).vers
 
 
 @pytest.mark.parametrize("name", NAMES)
-@examples(15)
+@examples(8)
 @given(data=st.data())
 def test_message_survives_the_wire(name: str, data: Any) -> None:
     cls = all_messages()[name]

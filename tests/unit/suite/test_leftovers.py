@@ -43,9 +43,10 @@ def test_a_run_that_leaves_a_process_behind_fails_and_names_it(tmp_path: Path) -
     (tmp_path / "tests" / "some").mkdir(parents=True)
     (tmp_path / "tests" / "some" / "test_one.py").write_text(
         "import subprocess, sys\n"
-        f"orphan = {_ORPHAN!r}\n"
+        "orphan = [sys.executable, '-c', 'import signal; signal.pause()']\n"
+        "parent = f'import subprocess; subprocess.Popen({orphan})'\n"
         "def test_one():\n"
-        "    subprocess.run([sys.executable, '-c', orphan], stdin=subprocess.PIPE, check=True)\n"
+        "    subprocess.run([sys.executable, '-c', parent], check=True)\n"
     )
     # The run is not part of this one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
@@ -60,7 +61,7 @@ def test_a_run_that_leaves_a_process_behind_fails_and_names_it(tmp_path: Path) -
     )
     assert "1 passed" in done.stdout
     assert "these processes outlived their tests, and were ended:" in done.stdout
-    assert re.search(r"^  \d+ \S*python\S* -c input\(\)$", done.stdout, re.MULTILINE)
+    assert re.search(r"^  \d+ \S*python\S* -c import signal; signal\.pause\(\)$", done.stdout, re.MULTILINE)
     assert done.returncode == 1
 
 

@@ -133,7 +133,7 @@ def test_letters_wait_for_their_topic_and_none_is_lost_or_written_twice(tmp_path
         assert describe(client)[0] == (0, 3), "they are in flight as long as their letters are missing"
     with in_process_node(tmp_path, SETTINGS) as node:
         client = InProcessClient(node)
-        assert acquired(Member(node, topic_id).fetch(max_wait_ms=5000)) == []
+        assert acquired(Member(node, topic_id).fetch(max_wait_ms=500)) == []
         while describe(client)[0] != (3, 0):
             run(node)
         offsets = [headers["__dlq.errors.offset"] for _, headers in letters(client)]
