@@ -278,3 +278,21 @@ def test_what_was_deleted_before_it_was_read_is_lost(bootstrap: str, name: str) 
     assert (lost["cause"], lost["strength"]) == ("deleted-unread", "proved")
     assert "6 offsets" in lost["sentence"]
     assert ask(11, "why", "lost", name, "--topic", bootstrap=bootstrap).out.startswith("nothing is proved")
+
+
+def test_the_journal_is_shown_in_lines(journal_bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=journal_bootstrap)
+    deadline = time.monotonic() + 60
+    lines: list[Any] = []
+    while not lines:
+        assert time.monotonic() < deadline
+        lines = succeed(
+            "journal", "--topic", name, "--kind", "topic-created", "--json", bootstrap=journal_bootstrap
+        ).lines
+    assert lines[0]["facts"]["topic"] == name
+    text = succeed("journal", "--topic", name, bootstrap=journal_bootstrap).out
+    assert re.search(
+        rf"^\d{{4}}-\d\d-\d\d .*topic-created  topic/{name}  topic {name}, partitions 1$", text, re.MULTILINE
+    )
+    assert succeed("journal", "--topic", "nosuch", bootstrap=journal_bootstrap).out == ""
+    assert succeed("journal", "--client", "nobody", "--group", "none", bootstrap=journal_bootstrap).out == ""

@@ -83,8 +83,10 @@ def value(rng: random.Random, kind: Any) -> str:
 
 def type_them(seed: int, count: int, bootstrap: str) -> None:
     rng = random.Random(seed)
+    config = Path("config.toml")
+    config.write_text("")
     environment = {
-        "OTTLA_CONFIG": "/dev/null",
+        "OTTLA_CONFIG": str(config),
         "OTTLA_BOOTSTRAP": bootstrap,
         "OTTLA_PROPERTY_DEFAULT_API_TIMEOUT_MS": "3000",
         "OTTLA_PROPERTY_MAX_BLOCK_MS": "3000",

@@ -9,7 +9,7 @@ from ottla.cli.failure import Failure
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
-    from ottla.client.errors import ClientError
+    from ottla.client.errors import BrokerError, ClientError
 
 T = TypeVar("T")
 
@@ -40,11 +40,40 @@ def with_admin(properties: Mapping[str, str], work: "Callable[[Admin], Awaitable
 
     async def run() -> T:
         from ottla.client.admin import Admin
+        from ottla.client.errors import BrokerError
 
         async with Admin(properties={**PATIENCE, **properties}) as admin:
-            return await work(admin)
+            try:
+                return await work(admin)
+            except BrokerError as error:
+                meant = await _topic_meant(admin, error)
+                if meant is None:
+                    raise
+                raise Failure(f"{error}; did you mean {meant}?") from error
 
     return run_client(run)
+
+
+async def _topic_meant(admin: "Admin", error: "BrokerError") -> str | None:
+    """Return a topic whose name is like one that was typed and does not exist."""
+    from difflib import get_close_matches
+
+    from ottla.client.errors import ClientError
+
+    context = click.get_current_context(silent=True)
+    if error.error_code.name != "UNKNOWN_TOPIC_OR_PARTITION" or context is None:
+        return None
+    try:
+        there = [topic.name for topic in await admin.topics.list()]
+    except ClientError:
+        return None
+    for given in context.params.values():
+        for word in given if isinstance(given, tuple) else (given,):
+            if isinstance(word, str) and word not in there and word in str(error):
+                near = get_close_matches(word, there, 1, cutoff=0.7)
+                if near:
+                    return near[0]
+    return None
 
 
 def run_client(work: Callable[[], Awaitable[T]]) -> T:

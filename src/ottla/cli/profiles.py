@@ -7,6 +7,8 @@
     "bootstrap.servers" = "kafka-1:9093,kafka-2:9093"
     "security.protocol" = "SASL_SSL"
 
+A line `use = "production"` before them names the one that is used if no other is named: `ottla profile use`.
+
 The file is `config.toml` in the user's directory for configuration (~/.config/ottla on Linux), or what
 OTTLA_CONFIG names. What is nearer wins: `--property` and `--bootstrap`, then the environment
 (OTTLA_BOOTSTRAP, and OTTLA_PROPERTY_SASL_PASSWORD for `sasl.password`), then the profile, then
@@ -110,24 +112,32 @@ def _profile(name: str | None) -> dict[str, str]:
     if named and not path.exists():
         # Without it, the command would go to another cluster.
         raise Failure(f"OTTLA_CONFIG names {path}, which does not exist; correct it, or unset it")
-    profiles = _read_profiles(path)
-    if not isinstance(profiles, dict) or not all(isinstance(found, dict) for found in profiles.values()):
+    document = _read_document(path)
+    profiles = document.get("profiles", {})
+    used = document.get("use", DEFAULT_PROFILE)
+    if "use" in document and name is None and used not in profiles:
+        raise Failure(f"{path} uses the profile {used!r}, which it does not have; correct it")
+    if (
+        not isinstance(used, str)
+        or not isinstance(profiles, dict)
+        or not all(isinstance(found, dict) for found in profiles.values())
+    ):
         raise Failure(
             f"{path} must have tables such as [profiles.production]: see the guide to the command line"
         )
     if name is not None and name not in profiles:
         known = ", ".join(profiles) or "none"
         raise Failure(f"{path} has no profile {name!r}; it has: {known}")
-    return {key: str(value) for key, value in profiles.get(name or DEFAULT_PROFILE, {}).items()}
+    return {key: str(value) for key, value in profiles.get(name or used, {}).items()}
 
 
-def _read_profiles(path: Path) -> Any:
+def _read_document(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             # Most people have no such file: for them this would be 3 ms of every command.
             import tomllib
 
-            return tomllib.load(file).get("profiles", {})
+            return tomllib.load(file)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

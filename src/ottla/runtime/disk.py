@@ -387,7 +387,7 @@ def _fallocate(descriptor: int, size: int) -> None:
 
 
 _FLOCK: Final = Struct("hhqqi")
-"""`struct flock`: type, whence, start, length, process."""
+"""`struct flock`: type, what the start is counted from, start, length, process."""
 
 
 def _holder(descriptor: int) -> str:

@@ -8,6 +8,7 @@ from ottla.cli.cluster import with_admin
 from ottla.cli.failure import Failure
 from ottla.cli.output import json_option, show_done, show_rows
 from ottla.cli.profiles import cluster_options, parse_assignments
+from ottla.cli.quantities import config_values
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -94,7 +95,10 @@ def set_configs(
     dry_run: bool,
 ) -> None:
     """Change some configs of NAME. The others stay as they are."""
-    values: dict[str, str | None] = {**parse_assignments(assignments, "KEY=VALUE"), **dict.fromkeys(unset)}
+    values: dict[str, str | None] = {
+        **config_values(parse_assignments(assignments, "KEY=VALUE")),
+        **dict.fromkeys(unset),
+    }
     added, removed = parse_assignments(append, "--append"), parse_assignments(subtract, "--subtract")
     if not values and not added and not removed:
         raise click.UsageError("nothing to change: give KEY=VALUE, --unset, --append or --subtract")

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ottla.cli.admin.resets import Target, plan_rows, reset_options, show_plan
+from ottla.cli.admin.group_offsets import delete_offsets, export, read_offsets, remove_member
+from ottla.cli.admin.resets import Target, from_file_option, plan_rows, reset_options, show_plan
 from ottla.cli.cluster import failed_items, with_admin
 from ottla.cli.explain.running import with_access
 from ottla.cli.failure import Failure
+from ottla.cli.naming import did_you_mean, group_names
 from ottla.cli.numbers import PAUSE_S
 from ottla.cli.output import confirm, json_option, say, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
+from ottla.cli.quantities import seconds_text
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -26,6 +29,10 @@ _LEDGER: Final = "ledger"
 @click.group()
 def group() -> None:
     """List and change the groups of a cluster: consumer groups, share groups, streams groups."""
+
+
+for command in (export, delete_offsets, remove_member):
+    group.add_command(command)
 
 
 @group.command("list")
@@ -70,7 +77,7 @@ def list_groups(
 
 
 @group.command()
-@click.argument("name")
+@click.argument("name", shell_complete=group_names)
 @cluster_options
 @json_option
 @click.option(
@@ -93,13 +100,17 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
         admin = access.admin
         try:
             description = await admin.groups.describe(name)
-        except BrokerError:
+        except BrokerError as error:
             if any(item.group_id == name for item in await admin.groups.list(types=["share"])):
                 raise Failure(
                     f"{name!r} is a share group: `ottla share describe {name}` describes it"
                 ) from None
-            raise
+            if error.error_code.name != "GROUP_ID_NOT_FOUND":
+                raise
+            raise await _no_group(admin, name) from error
         lags = await admin.group_offsets.lag(name)
+        if not lags and description.state.lower() == "dead":
+            raise await _no_group(admin, name)
         speeds = {}
         if watch_s is not None:
             started = time.monotonic()
@@ -110,8 +121,6 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
         return description, lags, speeds, unread
 
     description, lags, speeds, unread = with_access(properties, work)
-    if not lags and description.state.lower() == "dead":
-        raise Failure(f"group {name!r} does not exist; `ottla group list` lists the groups")
     rows = _partition_rows(lags, speeds, unread, has_speeds=watch_s is not None)
     lag = _total(item.lag for item in lags)
     facts = {
@@ -131,10 +140,16 @@ def describe(properties: dict[str, str], as_json: bool, name: str, watch_s: floa
     say()
     if facts["looks"] == _LEDGER:
         say("the ledger of a pipeline: its offsets count the batches that were delivered\n")
-    show_rows(rows, as_json, "it has no members and no committed offsets")
+    shown = [{**row, "lag_seconds": _age(row["lag_seconds"])} for row in rows]
+    show_rows(shown, as_json, "it has no members and no committed offsets")
     if members:
         say()
         show_rows(members, as_json, "")
+
+
+async def _no_group(admin: "Admin", name: str) -> Failure:
+    meant = did_you_mean(name, [item.group_id for item in await admin.groups.list()])
+    return Failure(f"group {name!r} does not exist{meant or '; `ottla group list` lists the groups'}")
 
 
 def _looks(group_id: str, lag: int | None) -> str | None:
@@ -143,6 +158,10 @@ def _looks(group_id: str, lag: int | None) -> str | None:
     from ottla.model.ledger_groups import is_ledger
 
     return _LEDGER if is_ledger(group_id) else _label(lag)
+
+
+def _age(seconds: float | None) -> str | None:
+    return None if seconds is None else seconds_text(seconds)
 
 
 def _label(lag: int | None) -> str | None:
@@ -165,13 +184,14 @@ def _total(lags: Iterable[int | None]) -> int | None:
 
 
 @group.command()
-@click.argument("name")
+@click.argument("name", shell_complete=group_names)
 @cluster_options
 @json_option
 @click.option(
     "--topic", "topics", multiple=True, help="Only this topic. Default: all topics with committed offsets."
 )
 @reset_options
+@from_file_option
 def reset(
     properties: dict[str, str],
     as_json: bool,
@@ -184,7 +204,11 @@ def reset(
 
     async def work(admin: "Admin") -> tuple[Any, Any]:
         before = await admin.group_offsets.list(name)
-        plan = await admin.group_offsets.plan_reset(name, topics=topics or None, **target.for_plan())
+        plan = (
+            await admin.group_offsets.plan_reset(name, topics=topics or None, **target.for_plan())
+            if target.file is None
+            else read_offsets(target.file)
+        )
         if execute and plan:
             results = await admin.group_offsets.alter(name, plan)
             if results.failed:
@@ -213,7 +237,7 @@ def _say_moved(name: str, rows: list[dict[str, Any]]) -> str:
 
 
 @group.command()
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1, required=True, shell_complete=group_names)
 @cluster_options
 @json_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
@@ -24,6 +25,7 @@ class Target(NamedTuple):
     to_offset: int | None
     to_timestamp_ms: int | None
     shift_by: int | None
+    file: Path | None = None
 
     def for_plan(self) -> dict[str, Any]:
         """Return it as the admin client's `plan_reset` takes it."""
@@ -56,6 +58,13 @@ _OPTIONS: Final = (
 )
 
 
+from_file_option: Final = click.option(
+    "--from-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="To the offsets of this file, as `ottla group export` prints them.",
+)
+
+
 def reset_options(command: Command) -> Command:
     """Add the options to a command, which gets them as `target` and `execute`."""
 
@@ -67,13 +76,14 @@ def reset_options(command: Command) -> Command:
         to_offset: int | None,
         to_time: str | None,
         shift_by: int | None,
+        from_file: Path | None = None,
         **options: Any,
     ) -> None:
         chosen = (to_earliest, to_latest, to_offset is not None, to_time is not None, shift_by is not None)
-        if sum(chosen) != 1:
+        if sum(chosen) + (from_file is not None) != 1:
             raise click.UsageError(_NO_TARGET)
         to_timestamp_ms = None if to_time is None else parse_time_ms(to_time, "--to-time")
-        target = Target(to_earliest, to_latest, to_offset, to_timestamp_ms, shift_by)
+        target = Target(to_earliest, to_latest, to_offset, to_timestamp_ms, shift_by, from_file)
         command(*arguments, target=target, **options)
 
     decorated: Any = with_target

@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.cluster import failed_items, with_admin
-from ottla.cli.numbers import PARTITIONS, REPLICAS
+from ottla.cli.naming import topic_names
+from ottla.cli.numbers import OFFSET, PARTITION, PARTITIONS, REPLICAS
 from ottla.cli.output import confirm, json_option, say, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options, parse_assignments
+from ottla.cli.quantities import config_values
+from ottla.cli.times import parse_time_ms
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -36,19 +39,24 @@ def list_topics(properties: dict[str, str], as_json: bool, internal: bool) -> No
 @cluster_options
 @json_option
 @click.option(
-    "--partitions", type=PARTITIONS, help="The number of partitions. Default: the broker's num.partitions."
+    "-p",
+    "--partitions",
+    type=PARTITIONS,
+    help="The number of partitions. Default: the broker's num.partitions.",
 )
 @click.option(
+    "-r",
     "--replication-factor",
     type=REPLICAS,
     help="The number of replicas. Default: the broker's default.replication.factor.",
 )
 @click.option(
+    "-c",
     "--config",
     "assignments",
     metavar="KEY=VALUE",
     multiple=True,
-    help="A config of the topic. Can be repeated.",
+    help="A config of the topic, such as retention.ms=7d or segment.bytes=64MB. Can be repeated.",
 )
 @click.option("--if-not-exists", is_flag=True, help="Succeed if the topic already exists.")
 def create(
@@ -61,7 +69,7 @@ def create(
     if_not_exists: bool,
 ) -> None:
     """Create the topic NAME."""
-    configs = parse_assignments(assignments, "--config")
+    configs = config_values(parse_assignments(assignments, "--config"))
 
     async def work(admin: "Admin") -> Any:
         from ottla.cli.admin.settling import until_served
@@ -95,7 +103,7 @@ def create(
 
 
 @topic.command()
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @cluster_options
 @json_option
 def describe(properties: dict[str, str], as_json: bool, name: str) -> None:
@@ -140,7 +148,7 @@ def describe(properties: dict[str, str], as_json: bool, name: str) -> None:
 
 
 @topic.command()
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @cluster_options
 @json_option
 @click.option(
@@ -161,7 +169,10 @@ def alter(
     unset: tuple[str, ...],
 ) -> None:
     """Add partitions to the topic NAME, or change its configs. New partitions change where keys go."""
-    changes: dict[str, str | None] = {**parse_assignments(assignments, "--config"), **dict.fromkeys(unset)}
+    changes: dict[str, str | None] = {
+        **config_values(parse_assignments(assignments, "--config")),
+        **dict.fromkeys(unset),
+    }
     if partitions is None and not changes:
         raise click.UsageError("nothing to change: give --partitions, --config or --unset")
 
@@ -180,14 +191,22 @@ def alter(
     show_done(f"altered topic {name}", as_json, topic=name, partitions=partitions, configs=changes)
 
 
+async def _described(admin: "Admin", names: tuple[str, ...]) -> Any:
+    return (await admin.topics.describe_many(names)).check()
+
+
 @topic.command()
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1, required=True, shell_complete=topic_names)
 @cluster_options
 @json_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], yes: bool) -> None:
     """Delete the topics NAMES and all their records."""
-    confirm(f"delete {', '.join(names)} and all their records?", yes)
+    if not yes:
+        # A question about a topic that does not exist makes no sense.
+        with_admin(properties, lambda admin: _described(admin, names))
+    whose = "its" if len(names) == 1 else "their"
+    confirm(f"delete {', '.join(names)} and all {whose} records?", yes)
 
     async def work(admin: "Admin") -> Any:
         from ottla.cli.admin.settling import until_gone
@@ -203,7 +222,7 @@ def delete(properties: dict[str, str], as_json: bool, names: tuple[str, ...], ye
 
 
 @topic.command()
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @cluster_options
 @json_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -215,6 +234,58 @@ def truncate(properties: dict[str, str], as_json: bool, name: str, yes: bool) ->
         raise failed_items(results.failed)
     offsets = {where.partition: offset for where, offset in results.succeeded.items()}
     show_done(f"deleted all records of {name}", as_json, topic=name, first_offsets=offsets)
+
+
+@topic.command()
+@click.argument("name", shell_complete=topic_names)
+@cluster_options
+@json_option
+@click.option("--to-offset", type=OFFSET, help="Delete the records before this offset.")
+@click.option("--to-time", metavar="TIME", help="Delete the records that are older: 2026-01-31T12:00, or 7d.")
+@click.option("-p", "--partition", type=PARTITION, help="Only in this partition.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def trim(
+    properties: dict[str, str],
+    as_json: bool,
+    name: str,
+    to_offset: int | None,
+    to_time: str | None,
+    partition: int | None,
+    yes: bool,
+) -> None:
+    """Delete the oldest records of the topic NAME, up to an offset or a time."""
+    if (to_offset is None) == (to_time is None):
+        raise click.UsageError("give either --to-offset or --to-time")
+    if to_offset is not None and partition is None:
+        raise click.UsageError("an offset is one of a --partition: name it")
+    to_ms = None if to_time is None else parse_time_ms(to_time, "--to-time")
+    confirm(f"delete records of {name} for good?", yes)
+
+    async def work(admin: "Admin") -> Any:
+        from ottla.cli.failure import Failure
+
+        found = await admin.topics.describe(name)
+        chosen = [where for where in found.topic_partitions if partition in (None, where.partition)]
+        if not chosen:
+            raise Failure(
+                f"topic {name} has no partition {partition}; `ottla topic describe {name}` lists them"
+            )
+        before = dict.fromkeys(chosen, to_offset or 0)
+        if to_ms is not None:
+            ends = (await admin.offsets.latest(chosen)).check()
+            at = (await admin.offsets.list(dict.fromkeys(chosen, to_ms))).check()
+            # Where nothing is younger, everything is older.
+            before = {
+                where: at[where].offset if at[where].offset >= 0 else ends[where].offset for where in chosen
+            }
+        return await admin.records.delete(before)
+
+    results = with_admin(properties, work)
+    if results.failed:
+        raise failed_items(results.failed)
+    offsets = {where.partition: offset for where, offset in results.succeeded.items()}
+    begins = ", ".join(f"partition {number} at {offset}" for number, offset in sorted(offsets.items()))
+    show_done(f"{name} begins now: {begins}", as_json, topic=name, first_offsets=offsets)
 
 
 def _offset(found: Any, where: Any) -> int | None:

@@ -12,6 +12,7 @@ from ottla.cli.profiles import cluster_options
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
+    from ottla.client.admin.transactions import HangingTransaction
 
 
 @click.group()
@@ -75,6 +76,30 @@ def describe(properties: dict[str, str], as_json: bool, transactional_id: str) -
 
 
 @txn.command()
+@click.argument("topics", nargs=-1, required=True)
+@cluster_options
+@json_option
+@click.option(
+    "--open-for",
+    "open_for_s",
+    type=SECONDS,
+    default=900,
+    show_default=True,
+    help="A transaction hangs if it has been open for this many seconds, and no coordinator knows it.",
+)
+def hanging(properties: dict[str, str], as_json: bool, topics: tuple[str, ...], open_for_s: int) -> None:
+    """List the transactions in TOPICS that nobody will ever end. `ottla txn abort --topic` ends them."""
+
+    async def work(admin: "Admin") -> list[dict[str, Any]]:
+        described = (await admin.topics.describe_many(topics)).check().values()
+        partitions = [where for found in described for where in found.topic_partitions]
+        found = await admin.transactions.find_hanging(partitions, open_for_ms=open_for_s * 1000)
+        return list(map(_hanging_row, found))
+
+    show_rows(with_admin(properties, work), as_json, f"no transaction hangs in {', '.join(topics)}")
+
+
+@txn.command()
 @click.argument("transactional_id", required=False)
 @cluster_options
 @json_option
@@ -133,14 +158,15 @@ def _abort_hanging(properties: dict[str, str], topic: str, open_for_s: int, as_j
         hanging = await admin.transactions.find_hanging(partitions, open_for_ms=open_for_s * 1000)
         for item in hanging:
             await admin.transactions.abort(item.where, item.producer)
-        return [
-            {
-                "topic": item.where.topic,
-                "partition": item.where.partition,
-                "producer_id": item.producer.producer_id,
-                "first_offset": item.producer.transaction_start_offset,
-            }
-            for item in hanging
-        ]
+        return list(map(_hanging_row, hanging))
 
     show_rows(with_admin(properties, work), as_json, f"no transaction hangs in {topic}")
+
+
+def _hanging_row(item: "HangingTransaction") -> dict[str, Any]:
+    return {
+        "topic": item.where.topic,
+        "partition": item.where.partition,
+        "producer_id": item.producer.producer_id,
+        "first_offset": item.producer.transaction_start_offset,
+    }

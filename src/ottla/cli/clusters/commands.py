@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.cluster import failed_items, with_admin
+from ottla.cli.clusters.leaving import remove, unregister
 from ottla.cli.clusters.token import token
 from ottla.cli.failure import Failure
 from ottla.cli.numbers import COUNT, PARTITION
 from ottla.cli.output import confirm, format_table, json_option, say, show_done, show_one, show_rows
 from ottla.cli.profiles import cluster_options
+from ottla.cli.quantities import bytes_text
 
 if TYPE_CHECKING:
     from ottla.cli.clusters.survey import Survey
@@ -44,7 +46,8 @@ def cluster() -> None:
     """Describe the nodes of a cluster, and decide which of them holds and leads what."""
 
 
-cluster.add_command(token)
+for command in (token, remove, unregister):
+    cluster.add_command(command)
 
 
 @cluster.command()
@@ -72,7 +75,7 @@ def describe(properties: dict[str, str], as_json: bool, problems: bool) -> None:
         return
     show_one(facts, as_json)
     say()
-    say(format_table(rows))
+    say(format_table([{**row, "bytes": bytes_text(row["bytes"])} for row in rows]))
 
 
 def _node_rows(found: "Survey") -> list[dict[str, Any]]:
@@ -183,7 +186,7 @@ def reassign(
 
     moves = with_admin(properties, work)
     show_done(
-        f"moved {len(moves)} partition(s)" if moves else "all partitions are where they should be",
+        f"moved {_partitions(len(moves))}" if moves else "all partitions are where they should be",
         as_json,
         moved=_plan_rows(moves),
     )
@@ -257,7 +260,7 @@ def _cancel(properties: dict[str, str], as_json: bool, topic: str | None, partit
 
     moving = with_admin(properties, work)
     show_done(
-        f"called off {len(moving)} move(s)" if moving else "no moves are under way",
+        f"called off {len(moving)} move" + "s" * (len(moving) != 1) if moving else "no moves are under way",
         as_json,
         called_off=[str(where) for where in moving],
     )
@@ -318,7 +321,7 @@ def elect(
 
     elected = [where for where, is_new in with_admin(properties, work).items() if is_new]
     show_done(
-        f"{len(elected)} partition(s) have another leader now" if elected else "no election was needed",
+        f"{_partitions(len(elected))} led by another node now" if elected else "no election was needed",
         as_json,
         elected=[str(where) for where in elected],
     )
@@ -429,7 +432,7 @@ def _show_and_do(
         if as_json and not plan_only:
             show_done(nothing, as_json, version=1, partitions=[])
         return
-    confirm(f"move {len(moves)} partition(s)?", yes)
+    confirm(f"move {_partitions(len(moves))}?", yes)
 
     async def work(admin: "Admin") -> None:
         from ottla.cli.clusters.moving import carry_out
@@ -437,7 +440,7 @@ def _show_and_do(
         await carry_out(admin, moves, throttle_bytes=throttle_bytes, at_once=at_once, progress=_show_progress)
 
     with_admin(properties, work)
-    show_done(f"moved {len(moves)} partition(s)", as_json, version=1, partitions=_plan_rows(moves))
+    show_done(f"moved {_partitions(len(moves))}", as_json, version=1, partitions=_plan_rows(moves))
 
 
 def _show_plan(found: "Survey", moves: "Sequence[Move]", nothing: str, as_json: bool) -> None:
@@ -456,7 +459,7 @@ def _show_plan(found: "Survey", moves: "Sequence[Move]", nothing: str, as_json: 
             "partition": move.where.partition,
             "replicas": list(move.before),
             "will_be": list(move.after),
-            "bytes_to_copy": move.bytes_to_copy,
+            "to_copy": bytes_text(move.bytes_to_copy),
         }
         for move in moves
     ]
@@ -474,7 +477,7 @@ def _show_plan(found: "Survey", moves: "Sequence[Move]", nothing: str, as_json: 
                     "node": node_id,
                     "replicas": f"{now[node_id].replicas} -> {then[node_id].replicas}",
                     "leaders": f"{now[node_id].leaders} -> {then[node_id].leaders}",
-                    "bytes": f"{now[node_id].size_bytes} -> {then[node_id].size_bytes}",
+                    "bytes": " -> ".join(bytes_text(one[node_id].size_bytes) for one in (now, then)),
                     **(
                         {"bytes_per_s": f"{now[node_id].bytes_per_s:.0f} -> {then[node_id].bytes_per_s:.0f}"}
                         if found.rates
@@ -485,6 +488,10 @@ def _show_plan(found: "Survey", moves: "Sequence[Move]", nothing: str, as_json: 
             ]
         )
     )
+
+
+def _partitions(count: int) -> str:
+    return f"{count} partition" + "s" * (count != 1)
 
 
 def _plan_rows(moves: "Sequence[Move]") -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.explain.running import show_answer, with_access
+from ottla.cli.naming import group_names, topic_names
 from ottla.cli.numbers import PAUSE_S
 from ottla.cli.output import json_option
 from ottla.cli.profiles import cluster_options
@@ -54,7 +55,7 @@ def why() -> None:
 
 
 @why.command()
-@click.argument("group")
+@click.argument("group", shell_complete=group_names)
 @cluster_options
 @json_option
 @click.option("--client", help="Only the member with this client id.")
@@ -82,7 +83,7 @@ def silent(
 
 
 @why.command()
-@click.argument("name")
+@click.argument("name", shell_complete=group_names)
 @cluster_options
 @json_option
 @topic_or_group
@@ -102,7 +103,7 @@ def twice(name: str, properties: dict[str, str], as_json: bool, is_topic: bool, 
 
 
 @why.command()
-@click.argument("name")
+@click.argument("name", shell_complete=group_names)
 @cluster_options
 @json_option
 @topic_or_group
@@ -122,7 +123,7 @@ def lost(name: str, properties: dict[str, str], as_json: bool, is_topic: bool, a
 
 
 @why.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @cluster_options
 @json_option
 @click.option("--key", help="Only the records with this key.")
@@ -141,7 +142,7 @@ def order(topic: str, properties: dict[str, str], as_json: bool, key: str | None
 
 
 @why.command()
-@click.argument("name")
+@click.argument("name", shell_complete=group_names)
 @cluster_options
 @json_option
 @topic_or_group

@@ -11,6 +11,7 @@ import click
 
 from ottla.cli import output
 from ottla.cli.cluster import run_client
+from ottla.cli.naming import topic_names
 from ottla.cli.numbers import COUNT, OFFSET, PARTITION
 from ottla.cli.places import Kind, Place, parse_range
 from ottla.cli.profiles import cluster_options
@@ -28,7 +29,7 @@ POLL_MS: Final = 500
 
 
 @click.command()
-@click.argument("topics", metavar="TOPICS...", nargs=-1)
+@click.argument("topics", metavar="TOPICS...", nargs=-1, shell_complete=topic_names)
 @cluster_options
 @click.option("-J", "--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.option("-t", "--topic", "more_topics", multiple=True, help="A topic to read. Same as in TOPICS.")

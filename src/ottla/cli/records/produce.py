@@ -13,6 +13,7 @@ import click
 
 from ottla.cli.cluster import run_client
 from ottla.cli.failure import Failure
+from ottla.cli.naming import topic_names
 from ottla.cli.numbers import INT32_MAX, INT64_MAX, PARTITION
 from ottla.cli.output import Tally, json_option, say, show_done
 from ottla.cli.profiles import cluster_options
@@ -47,7 +48,7 @@ class Given(NamedTuple):
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @cluster_options
 @json_option
 @click.option("-v", "--value", "values", multiple=True, help="The value of a record, instead of stdin.")
