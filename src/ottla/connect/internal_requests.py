@@ -9,19 +9,17 @@ import base64
 import hashlib
 import hmac
 import ssl
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 from urllib.parse import quote
 
 import httpx
 
 from ottla.client import surroundings
 from ottla.connect.errors import ConnectError, RestError
+from ottla.connect.store.configs import ConfigState
 from ottla.connect.store.records import encode_json
 from ottla.satellite.instances import Instances, NotSent
-
-if TYPE_CHECKING:
-    from ottla.connect.worker import Worker
 
 SIGNATURE: Final = "x-connect-authorization"
 ALGORITHM: Final = "x-connect-request-signature-algorithm"
@@ -31,10 +29,20 @@ _TIMEOUT_S: Final = 90.0
 class InternalRequests:
     """What this worker sends to others, and checks of what they send."""
 
-    def __init__(self, worker: "Worker", tls: ssl.SSLContext, *, trusts_group: bool) -> None:
-        self._worker = worker
+    def __init__(
+        self,
+        url: str,
+        configs: ConfigState,
+        find_leader: Callable[[], str | None],
+        tls: ssl.SSLContext,
+        *,
+        trusts_group: bool,
+    ) -> None:
+        """`url` is this worker's. `configs` has the key, and `find_leader` returns the leader's URL."""
+        self._configs = configs
+        self._find_leader = find_leader
         self.instances = Instances(
-            worker.url,
+            url,
             self._keys,
             tls,
             surroundings.now_ms,
@@ -43,8 +51,7 @@ class InternalRequests:
         )
 
     def _keys(self) -> list[bytes]:
-        configs = self._worker.configs
-        known = (configs.session_key, configs.previous_session_key)
+        known = (self._configs.session_key, self._configs.previous_session_key)
         return [base64.b64decode(key.key) for key in known if key is not None]
 
     async def send(
@@ -75,7 +82,7 @@ class InternalRequests:
             raise ConnectError(f"the leader did not fence the earlier tasks of {name}: {answer.text}")
 
     async def _ask_leader(self, method: str, path: str, body: bytes) -> httpx.Response:
-        leader, key = self._worker.leader_url, self._worker.configs.session_key
+        leader, key = self._find_leader(), self._configs.session_key
         if leader is None or key is None:
             raise ConnectError("the leader of the workers is not known yet")
         headers = {

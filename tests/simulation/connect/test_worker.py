@@ -497,7 +497,7 @@ def test_a_worker_that_does_not_lead_forwards_to_the_one_that_does_and_to_nobody
                 await send({"type": "http.response.body", "body": b"{}"})
 
             site.satellites.apps["127.0.0.1:9999"] = impostor
-            follower.worker.leader_url = "http://127.0.0.1:9999/"
+            follower.worker.membership.leader_url = "http://127.0.0.1:9999/"
             status, answer = await follower.ask("DELETE", "/connectors/in")
             assert status == 500
             assert "has not proved" in answer["message"]

@@ -24,10 +24,38 @@ _LONGEST_WAIT_S: Final = 60.0
 _STOP_S: Final = 10.0
 
 
+class Stopping:
+    """Whether a unit is to end: to be asked, or waited for."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def __call__(self) -> bool:
+        """Say whether the unit is to end."""
+        return self._event.is_set()
+
+    def begin(self) -> None:
+        """Have the unit end."""
+        self._event.set()
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the unit is to end, or for a while. Say whether it is."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), seconds)
+        return self._event.is_set()
+
+
+class Ready(Protocol):
+    """Called by a life of a unit when it is ready, and each time when it has done something."""
+
+    def __call__(self, *, has_worked: bool = False) -> None:
+        """`has_worked` says that it has done something already when it calls for the first time."""
+
+
 class Run(Protocol):
     """One life of a unit."""
 
-    async def run(self, ready: Callable[[], None], is_stopping: Callable[[], bool]) -> None:
+    async def run(self, ready: Ready, is_stopping: Stopping) -> None:
         """Work until stopped."""
 
 
@@ -42,14 +70,14 @@ class SupervisedUnit:
         self._unit = unit
         self._make = make
         self._tell = tell
-        self._is_stopping = False
+        self._stopping = Stopping()
         self._is_told = False
         self._wait_s = _FIRST_WAIT_S
         self._task = asyncio.create_task(self._live())
 
     async def stop(self) -> None:
         """End it. What it has begun it may finish, for a while."""
-        self._is_stopping = True
+        self._stopping.begin()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._task), _STOP_S)
         self._task.cancel()
@@ -57,13 +85,13 @@ class SupervisedUnit:
 
     async def _live(self) -> None:
         lives = 0
-        while not self._is_stopping:
+        while not self._stopping():
             lives += 1
             self._is_told = False
             rounds_until_told = 0 if lives == 1 else 1
             try:
                 run = await self._make()
-                await run.run(self._ready_after(rounds_until_told), lambda: self._is_stopping)
+                await run.run(self._ready_after(rounds_until_told), self._stopping)
             except asyncio.CancelledError:
                 raise
             except Superseded as error:
@@ -78,13 +106,13 @@ class SupervisedUnit:
                 self._failed(error, f"The next attempt is in {self._wait_s:.0f} s.\n")
                 await self._pause()
 
-    def _ready_after(self, rounds: int) -> Callable[[], None]:
+    def _ready_after(self, rounds: int) -> Ready:
         calls = 0
 
-        def ready() -> None:
+        def ready(*, has_worked: bool = False) -> None:
             nonlocal calls
             calls += 1
-            if calls > rounds and not self._is_told:
+            if (has_worked or calls > rounds) and not self._is_told:
                 self._is_told = True
                 self._wait_s = _FIRST_WAIT_S
                 self._tell(self._unit, RUNNING, None)
@@ -92,10 +120,8 @@ class SupervisedUnit:
         return ready
 
     async def _pause(self) -> None:
-        deadline_s = asyncio.get_running_loop().time() + self._wait_s
-        self._wait_s = min(self._wait_s * 2, _LONGEST_WAIT_S)
-        while not self._is_stopping and asyncio.get_running_loop().time() < deadline_s:
-            await asyncio.sleep(0.1)
+        wait_s, self._wait_s = self._wait_s, min(self._wait_s * 2, _LONGEST_WAIT_S)
+        await self._stopping.wait(wait_s)
 
     def _failed(self, error: Exception, outlook: str) -> None:
         _logger.error("%s failed: %s", self._unit, error, exc_info=error)

@@ -105,7 +105,7 @@ def _expanded(call: Call, name: str, expansions: list[str]) -> dict[str, Any]:
         found["info"] = _info(call, name)
     if "status" in expansions:
         try:
-            found["status"] = decide.status_answer(call.worker.statuses, name, _kind(call, name))
+            found["status"] = decide.status_answer(call.worker.store.statuses, name, _kind(call, name))
         except RestError:
             return found
     return found
@@ -220,7 +220,7 @@ async def delete_connector(call: Call) -> Answer:
 async def get_status(call: Call) -> Answer:
     """Say how a connector and its tasks do."""
     name = call.connector
-    return Answer(body=decide.status_answer(call.worker.statuses, name, _kind(call, name)))
+    return Answer(body=decide.status_answer(call.worker.store.statuses, name, _kind(call, name)))
 
 
 async def pause_connector(call: Call) -> Answer:
@@ -255,7 +255,7 @@ async def restart_connector(call: Call) -> Answer:
     if tasks or failed:
         kind = _kind(call, name)
         answer = decide.restart_answer(
-            call.worker.statuses, name, kind, include_tasks=tasks, only_failed=failed
+            call.worker.store.statuses, name, kind, include_tasks=tasks, only_failed=failed
         )
     await call.worker.change(
         lambda: decide.decide_restart(call.worker.configs, name, include_tasks=tasks, only_failed=failed)
@@ -284,7 +284,7 @@ async def put_tasks(call: Call) -> Answer:
     tasks = call.json()
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise RestError(500, "Cannot read the body: it is not a list of configurations")
-    await call.worker.submit_tasks(call.connector, tasks)
+    await call.worker.supervisor.submit_tasks(call.connector, tasks)
     return nothing(204)
 
 
@@ -297,7 +297,7 @@ async def fence_connector(call: Call) -> Answer:
 
 async def get_task_status(call: Call) -> Answer:
     """Say how a task does."""
-    status = call.worker.statuses.find(call.connector, call.task)
+    status = call.worker.store.statuses.find(call.connector, call.task)
     if status is None:
         raise RestError(404, f"No status found for task {call.connector}-{call.task}")
     return Answer(body={"id": call.task, **status.answer()})
@@ -311,9 +311,9 @@ async def restart_task(call: Call) -> Answer:
         raise unknown_connector(name, ":")
     if task >= len(configs.tasks.get(name, [])):
         raise RestError(404, f"Unknown task: {name}-{task}")
-    if call.worker.restart_unit(Unit(name, task)):
+    if call.worker.supervisor.restart_unit(Unit(name, task)):
         return nothing(204)
-    status = call.worker.statuses.find(name, task)
+    status = call.worker.store.statuses.find(name, task)
     if status is None or status.worker_id == call.worker.worker_id or not call.flag("forward", default=True):
         raise RestError(
             409, "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
@@ -331,7 +331,7 @@ async def restart_task(call: Call) -> Answer:
 async def get_topics(call: Call) -> Answer:
     """List the topics that a connector has used."""
     _check_tracking(call)
-    used = sorted(call.worker.statuses.topics.get(call.connector, {}))
+    used = sorted(call.worker.store.statuses.topics.get(call.connector, {}))
     return Answer(body={call.connector: {"topics": used}})
 
 
@@ -340,7 +340,7 @@ async def reset_topics(call: Call) -> Answer:
     _check_tracking(call)
     if not call.worker.settings.topic_tracking_reset:
         raise RestError(403, "Topic tracking reset is disabled.")
-    await call.worker.status_writer.forget_topics(call.connector)
+    await call.worker.store.status_writer.forget_topics(call.connector)
     return nothing(202)
 
 
@@ -354,13 +354,13 @@ def _check_tracking(call: Call) -> None:
 
 async def list_loggers(call: Call) -> Answer:
     """List the levels of logging."""
-    return Answer(body=call.worker.loggers.all())
+    return Answer(body=call.worker.store.loggers.all())
 
 
 async def get_logger(call: Call) -> Answer:
     """Show a level of logging."""
     name = call.path["logger"]
-    found = call.worker.loggers.find(name)
+    found = call.worker.store.loggers.find(name)
     if found is None:
         raise RestError(404, f"Logger {name} not found.")
     return Answer(body=found)
@@ -379,7 +379,7 @@ async def set_logger(call: Call) -> Answer:
     if call.text("scope", "worker").lower() == "cluster":
         await call.worker.change(lambda: [logger_record(namespace, level)])
         return nothing(204)
-    return Answer(body=call.worker.loggers.set(namespace or ROOT, level, surroundings.now_ms()))
+    return Answer(body=call.worker.store.loggers.set(namespace or ROOT, level, surroundings.now_ms()))
 
 
 def _config(call: Call, name: str) -> Mapping[str, str]:

@@ -27,8 +27,8 @@ async def get_offsets(call: Call) -> Answer:
     """Show where a connector goes on."""
     name, config = call.connector, _config(call)
     if call.worker.is_source(config):
-        await call.worker.offset_log.catch_up()
-        found = call.worker.offsets.of(name)
+        await call.worker.store.offset_log.catch_up()
+        found = call.worker.store.offsets.of(name)
         return Answer(body={"offsets": [{"partition": part, "offset": offset} for part, offset in found]})
     async with Admin(properties=call.worker.properties) as admin:
         committed = await admin.group_offsets.list(sink_group(name, config))
@@ -64,8 +64,8 @@ async def reset_offsets(call: Call) -> Answer:
     config = _stopped_config(call)
     name = call.connector
     if call.worker.is_source(config):
-        await call.worker.offset_log.catch_up()
-        known: list[Offset] = [(part, None) for part, _ in call.worker.offsets.of(name)]
+        await call.worker.store.offset_log.catch_up()
+        known: list[Offset] = [(part, None) for part, _ in call.worker.store.offsets.of(name)]
         if known:
             await call.worker.write_offsets(name, known)
         return Answer(body={"message": _RESET})
