@@ -97,18 +97,20 @@ class LogMoves:
                 self._cut_where_it_departs(move)
 
     def cancel(self, partition: Partition) -> None:
-        """End a move, and drop what was copied."""
+        """End a move, also one that the last stop has left, and drop what was copied."""
         move = self._moves.pop(partition, None)
-        if move is None:
-            return
-        if move.timer is not None:
+        if move is not None and move.timer is not None:
             move.timer.cancel()
-        self._broker.flusher.forget(move.future)
-        try:
-            deletion = move.target.set_aside(move.future, DirectoryState.DELETE, self._broker.new_id())
-        except LogDirectoryOffline:
-            return
-        self._broker.deletions.add(deletion)
+        key = partition.log.topic_partition
+        for directory in self._broker.directories.directories:
+            future = directory.future_logs.get(key)
+            if future is not None:
+                self._broker.flusher.forget(future)
+                try:
+                    deletion = directory.set_aside(future, DirectoryState.DELETE, self._broker.new_id())
+                except LogDirectoryOffline:
+                    continue
+                self._broker.deletions.add(deletion)
 
     def stop(self) -> None:
         """Let all moves rest: the next start goes on with them."""

@@ -188,6 +188,20 @@ def test_a_restart_finds_out_by_leader_epochs_what_was_cut_off() -> None:
     assert again.content() == expected
 
 
+def test_what_the_last_stop_has_left_of_a_move_goes_with_the_partition() -> None:
+    world = World()
+    world.append(1, 80)
+    world.begin()
+    world.directories.release()
+    # The topic is deleted before the node serves, and goes on with its moves.
+    again = World(world.disk)
+    assert KEY in again.directories.directories[1].future_logs
+    again.moves.cancel(again.partition)
+    again.moves.resume()
+    assert len(again.moves) == 0
+    assert KEY not in again.directories.directories[1].future_logs
+
+
 def test_a_log_without_records_keeps_its_leader_epochs() -> None:
     world = World()
     world.append(3, 10)
