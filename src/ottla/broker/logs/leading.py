@@ -246,17 +246,26 @@ class Leading:
         epoch = self.followers[broker_id].broker_epoch
         return -1 if epoch is None else epoch
 
-    def accepted(self, in_sync: Iterable[int], partition_epoch: int) -> None:
-        """Take over what the controller has made of the proposal."""
+    def accepted(self, in_sync: "Iterable[int]", partition_epoch: int) -> None:
+        """Take over what the controller has made of the proposal.
+
+        Fewer in-sync replicas hold only when the metadata says so. Before that it may say that more are asked
+        for: what the leader committed on its own then, replicas could lack that are eligible to lead.
+
+        Deviation: Kafka takes over all of it at once.
+        """
         proposal, partition = self.proposal, self.partition
         assert proposal is not None, "there is one as long as an answer to it counts"
+        if partition_epoch >= partition.partition_epoch:
+            if proposal.is_growing:
+                self._node.in_sync_expands += 1
+            else:
+                self._node.in_sync_shrinks += 1
+        if partition_epoch > partition.partition_epoch and not proposal.is_growing:
+            return
         self.proposal = None
         if partition_epoch < partition.partition_epoch:
             return
-        if proposal.is_growing:
-            self._node.in_sync_expands += 1
-        else:
-            self._node.in_sync_shrinks += 1
         partition.take_in_sync(frozenset(in_sync), partition_epoch)
         self.maybe_advance()
 

@@ -205,6 +205,8 @@ def test_a_follower_leaves_when_it_has_been_behind_for_too_long() -> None:
     assert led.proposed() == [1, 2]
     assert led.high_watermark == 0, "the controller may refuse it"
     led.leading.accepted((1, 2), 1)
+    assert led.high_watermark == 0, "the metadata may say first that more replicas are asked for"
+    led.follow((1, 2), partition_epoch=1)
     assert led.high_watermark == 1
     assert (led.node.in_sync_shrinks, led.node.in_sync_expands) == (1, 0)
 
@@ -313,6 +315,7 @@ def test_a_replica_that_has_lost_what_is_committed_leaves_at_once() -> None:
     led.fetch(3, 2)
     assert led.proposed() == [1, 2]
     led.leading.accepted((1, 2), 1)
+    led.follow((1, 2), partition_epoch=1)
     led.fetch(3, 4)
     assert led.proposed() == [1, 2, 3]
 
