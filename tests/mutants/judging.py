@@ -24,7 +24,7 @@ from typing import Final, Literal
 
 import pytest
 from tests.mutants.faults import Fault
-from tests.mutants.line_map import Cost, LineMap
+from tests.mutants.line_map import Cost, LineMap, is_golden_of
 from tests.mutants.planting import CACHE, Modules, Switch
 from tests.mutants.sessions import Outcome, cpu_seconds, now, quiet, run_one, with_tests
 
@@ -69,7 +69,9 @@ def tests_for(fault: Fault, line_map: LineMap, budget_s: float) -> tuple[list[st
 
     files = sorted(by_file, key=nearness)
     if fault.at_import:
-        files = files[:_FILES_MAX_AT_IMPORT]
+        golden = [file for file in files if is_golden_of(fault.file, file)]
+        near = [file for file in files if file not in golden]
+        files = [*golden, *near[:_FILES_MAX_AT_IMPORT]]
     # One of each file in turn, so that many tests of one file leave room for others.
     depth = max((len(by_file[file]) for file in files), default=0)
     in_turn = [by_file[file][at] for at in range(depth) for file in files if at < len(by_file[file])]

@@ -39,6 +39,7 @@ from tests.mutants.sessions import (
 
 QUICK: Final = ("tests/unit", "tests/property", "tests/golden", "tests/simulation")
 """What runs in the process of the test: no Java, no servers in processes of their own, no Spark."""
+GOLDEN: Final = "tests/golden/"
 TEST_CPU_SECONDS_MAX: Final = 10.0
 """A test that takes more is not in the map."""
 _IMPORT: Final = re.compile(
@@ -104,6 +105,13 @@ def mentions(test_file: str, module: str) -> bool:
 
 
 @cache
+def is_golden_of(file: str, test_file: str) -> bool:
+    """Say whether a file of tests compares the room of a module with what Apache Kafka has."""
+    room = file.partition("/")[0].removesuffix(".py")
+    return test_file.startswith(GOLDEN) and mentions(test_file, f"ottla.{room}")
+
+
+@cache
 def _content_of_tests(test_file: str) -> str:
     return hashlib.sha256("\0".join(map(_text, support_of(test_file))).encode()).hexdigest()[:24]
 
@@ -139,14 +147,17 @@ class LineMap:
                     self.costs[test] = Cost(cpu_s, wall_s)
 
     def executing(self, fault: Fault) -> list[str]:
-        """Return the tests that execute a statement; for one outside of functions, those of its users."""
+        """Return the tests that execute a statement; for one outside of functions, those of its users.
+
+        What stands outside of functions is often data. Golden tests compare it, and may execute nothing.
+        """
         if fault.at_import:
             files = {fault.file, *_importers(fault.file)}
             return [
                 test
                 for entry in self.entries
                 for test, (_, _, hits) in entry["tests"].items()
-                if not files.isdisjoint(hits)
+                if not files.isdisjoint(hits) or is_golden_of(fault.file, test.partition("::")[0])
             ]
         found = []
         for entry in self.entries:

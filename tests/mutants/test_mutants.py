@@ -2,14 +2,16 @@
 
 import ast
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.mutants import faults, line_map, planting
+from tests.mutants import faults, judging, line_map, planting
 from tests.mutants.__main__ import JUDGED, judgements, score, table
 from tests.mutants.faults import Site, Sites, chosen, named
 from tests.mutants.line_map import Cost, LineMap
+from tests.mutants.sessions import Outcome
 
 SOURCE = '''
 LIMIT = 10
@@ -190,3 +192,36 @@ def test_each_judged_fault_has_a_reason_and_a_module_that_is_there() -> None:
     for judgement in judgements(JUDGED).values():
         assert judgement.reason
         assert (Path("src/ottla") / judgement.file).exists(), f"{judgement.name} is judged in no module"
+
+
+def test_what_is_data_is_asked_of_golden_tests_first(tree: Path) -> None:
+    fault = replace(next(chosen(["boxes.py"], "1")), file="wire/error_code.py", function="", at_import=True)
+    known = LineMap([])
+    executes = {"wire/error_code.py": "1"}
+    tests: dict[str, dict[str, str]] = {f"tests/unit/wire/test_{n}.py::test": executes for n in range(20)}
+    tests["tests/golden/test_error_codes.py::test"] = {}
+    tests["tests/unit/wire/test_other.py::test"] = {}
+    for test, hits in tests.items():
+        known.costs[test] = Cost(0.1, 0.1)
+        known.entries.append({"sources": {}, "tests": {test: (0.1, 0.1, hits)}})
+
+    picked, executing = judging.tests_for(fault, known, budget_s=5.0)
+
+    assert picked[0] == "tests/golden/test_error_codes.py::test"
+    assert len(picked) == 9
+    assert executing == 21
+
+
+def test_files_whose_tests_are_all_left_out_are_known_afterwards(tree: Path) -> None:
+    test_file = "tests/mutants/test_mutants.py"
+    assert not line_map.tests_are_known(test_file)
+    line_map._note_all([test_file], {}, planting.Modules(), Outcome())
+    assert line_map.tests_are_known(test_file)
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file"
+    for content in (b"one", b"two"):
+        planting.write_whole(path, content)
+        assert path.read_bytes() == content
+    assert list(path.parent.iterdir()) == [path]
