@@ -30,6 +30,8 @@ from tests.mutants.sessions import Outcome, cpu_seconds, now, quiet, run_one, wi
 
 _MEMORY_BYTES_MAX: Final = 8 << 30
 _TESTS_MAX: Final = 300
+_TESTS_MAX_AT_IMPORT: Final = 1_200
+"""Golden tests of data are many and short, and each looks at another part of it."""
 _FILES_MAX_AT_IMPORT: Final = 8
 _START_SECONDS: Final = 120.0
 """How long an import and the collection of tests may take."""
@@ -77,8 +79,9 @@ def tests_for(fault: Fault, line_map: LineMap, budget_s: float) -> tuple[list[st
     in_turn = [by_file[file][at] for at in range(depth) for file in files if at < len(by_file[file])]
     picked: list[str] = []
     left = budget_s
+    tests_max = _TESTS_MAX_AT_IMPORT if fault.at_import else _TESTS_MAX
     for test in in_turn:
-        if len(picked) < _TESTS_MAX and (not picked or cost[test] <= left):
+        if len(picked) < tests_max and (not picked or cost[test] <= left):
             picked.append(test)
             left -= cost[test] + 0.002
     rank = {file: at for at, file in enumerate(files)}
