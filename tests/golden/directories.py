@@ -46,6 +46,12 @@ def unpack(name: str, destination: Path) -> Path:
     return destination / name
 
 
+def names_within(name: str) -> list[str]:
+    """Return the paths of all files in an archive, without unpacking it."""
+    with tarfile.open(DATA / f"{name}.tar.gz") as archive:
+        return [member.name for member in archive if member.isfile()]
+
+
 def log_files(name: str) -> list[Path]:
     """Return all files of an archive that hold record batches: segments and snapshots of the quorum."""
     directory = golden_directory(name)

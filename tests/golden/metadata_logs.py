@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.golden.directories import DATA, golden_directory
+from tests.golden.directories import DATA, golden_directory, names_within
 
 from ottla.quorum.batches import MetadataBatch, decode_batch
 from ottla.records.batch import iter_batches
@@ -20,11 +20,26 @@ SINGLE_NODES = ("01-clean", "02-compacted", "03-killed9")
 CLUSTER_NODES = ("node1-a", "node2-a", "node3-a", "node4-a")
 
 
-def metadata_directories() -> dict[str, Path]:
-    """Return every metadata log directory of the archives, by name."""
-    single = {name: golden_directory(name) for name in SINGLE_NODES}
-    cluster = {f"04-cluster.{node}": golden_directory("04-cluster") / node for node in CLUSTER_NODES}
-    return {name: path / "__cluster_metadata-0" for name, path in {**single, **cluster}.items()}
+NAMES = (*SINGLE_NODES, *(f"04-cluster.{node}" for node in CLUSTER_NODES))
+"""Every metadata log of the archives."""
+
+
+def metadata_directory(name: str) -> Path:
+    """Return the directory of a metadata log."""
+    return golden_directory(name.partition(".")[0]) / _within(name)
+
+
+def snapshot_names(name: str) -> list[str]:
+    """Return the names of the snapshots beside a metadata log, without unpacking anything."""
+    archive = name.partition(".")[0]
+    paths = (Path(path) for path in names_within(archive))
+    return sorted(
+        path.name for path in paths if path.parent == archive / _within(name) and path.suffix == ".checkpoint"
+    )
+
+
+def _within(name: str) -> Path:
+    return Path(name.partition(".")[2]) / "__cluster_metadata-0"
 
 
 def read_batches(*files: Path) -> list[MetadataBatch]:

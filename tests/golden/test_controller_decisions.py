@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from tests.golden.metadata_logs import SINGLE_NODES, metadata_directories, read_log
+from tests.golden.metadata_logs import NAMES, SINGLE_NODES, metadata_directory, read_log
 from tests.support.controller_replay import Comparison, compare_decisions, ends_decision
 
 from ottla.metadata.delta import MetadataDelta
@@ -12,16 +12,14 @@ from ottla.model.ids import Offset
 from ottla.quorum.batches import MetadataBatch
 from ottla.quorum.snapshot_file import decode_snapshot
 
-DIRECTORIES = metadata_directories()
-
 
 @pytest.mark.parametrize("name", SINGLE_NODES)
 def test_brokers_of_a_single_node_come_and_go_as_in_kafka(name: str) -> None:
-    _check(list(compare_decisions(EMPTY_IMAGE, read_log(DIRECTORIES[name]))))
+    _check(list(compare_decisions(EMPTY_IMAGE, read_log(metadata_directory(name)))))
 
 
 def test_a_single_node_went_through_every_state() -> None:
-    found = list(compare_decisions(EMPTY_IMAGE, read_log(DIRECTORIES["03-killed9"])))
+    found = list(compare_decisions(EMPTY_IMAGE, read_log(metadata_directory("03-killed9"))))
     assert Counter(one.what for one in found) == {
         "registers": 1,
         "registers again": 2,
@@ -33,7 +31,7 @@ def test_a_single_node_went_through_every_state() -> None:
 
 
 def test_brokers_of_a_cluster_come_and_go_as_in_kafka() -> None:
-    directories = [path for name, path in DIRECTORIES.items() if name.startswith("04-cluster")]
+    directories = [metadata_directory(name) for name in NAMES if name.startswith("04-cluster")]
     log = {batch.base_offset: batch for directory in directories for batch in read_log(directory)}
     first = min(path.name for directory in directories for path in directory.glob("*.checkpoint"))
     start = Offset(int(first.split("-")[0]))
@@ -50,7 +48,7 @@ def test_brokers_of_a_cluster_come_and_go_as_in_kafka() -> None:
 
 def test_decisions_that_share_a_batch_are_told_apart() -> None:
     """As a controller on a busy machine writes them."""
-    batches = list(read_log(DIRECTORIES["03-killed9"]))
+    batches = list(read_log(metadata_directory("03-killed9")))
     apart = list(compare_decisions(EMPTY_IMAGE, batches))
     together: list[MetadataBatch] = []
     for batch in batches:

@@ -7,13 +7,15 @@ import pytest
 from tests.differential.kafka_json import as_kafka_json
 from tests.golden.directories import golden_directory
 from tests.golden.metadata_logs import (
+    NAMES,
     SINGLE_NODES,
     data_records,
     dumped_records,
     in_no_order,
-    metadata_directories,
+    metadata_directory,
     read_batches,
     read_log,
+    snapshot_names,
 )
 from tests.unit.metadata.images import have_same_content
 
@@ -35,12 +37,11 @@ from ottla.quorum.snapshot_file import (
     find_snapshot_id,
 )
 
-DIRECTORIES = metadata_directories()
 SNAPSHOTS = [
-    pytest.param(path, id=f"{name}-{path.name}")
-    for name, directory in DIRECTORIES.items()
-    for path in sorted(directory.glob("*.checkpoint"))
-    if find_snapshot_id(path.name) != FORMAT_SNAPSHOT
+    pytest.param(name, snapshot, id=f"{name}-{snapshot}")
+    for name in NAMES
+    for snapshot in snapshot_names(name)
+    if find_snapshot_id(snapshot) != FORMAT_SNAPSHOT
 ]
 
 
@@ -51,9 +52,9 @@ def encode_again(batch: MetadataBatch) -> bytearray:
     return encode_batch(batch.records, 30, batch.base_offset, position.epoch, position.timestamp_ms)
 
 
-@pytest.mark.parametrize("name", DIRECTORIES)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_batch_is_written_again_to_the_byte(name: str) -> None:
-    files = [*DIRECTORIES[name].glob("*.log"), *DIRECTORIES[name].glob("*.checkpoint")]
+    files = [*metadata_directory(name).glob("*.log"), *metadata_directory(name).glob("*.checkpoint")]
     for path in files:
         written = b"".join(encode_again(batch) for batch in read_batches(path))
         content = path.read_bytes()
@@ -74,15 +75,14 @@ def test_records_are_those_that_kafkas_tool_reads(archive: str) -> None:
 
 @pytest.mark.parametrize("name", SINGLE_NODES)
 def test_replay_of_a_log_gives_what_kafka_put_into_its_snapshots(name: str) -> None:
-    snapshots = {
-        _id_of(path).end_offset: path for path in DIRECTORIES[name].glob("*.checkpoint") if _id_of(path).epoch
-    }
+    there = metadata_directory(name).glob("*.checkpoint")
+    snapshots = {_id_of(path).end_offset: path for path in there if _id_of(path).epoch}
     assert len(snapshots) >= 5
-    assert _compare_on_the_way(EMPTY_IMAGE, read_log(DIRECTORIES[name]), snapshots) == len(snapshots)
+    assert _compare_on_the_way(EMPTY_IMAGE, read_log(metadata_directory(name)), snapshots) == len(snapshots)
 
 
 def test_replay_from_one_snapshot_to_the_next_gives_what_the_nodes_of_a_cluster_had() -> None:
-    directories = [path for name, path in DIRECTORIES.items() if name.startswith("04-cluster")]
+    directories = [metadata_directory(name) for name in NAMES if name.startswith("04-cluster")]
     log = {batch.base_offset: batch for directory in directories for batch in read_log(directory)}
     snapshots = {_id_of(path).end_offset: path for path in _snapshots_of(directories)}
     first = min(snapshots)
@@ -111,8 +111,9 @@ def _compare_on_the_way(
     return compared
 
 
-@pytest.mark.parametrize("path", SNAPSHOTS)
-def test_snapshot_of_a_loaded_snapshot_has_the_order_kafka_wrote(path: Path) -> None:
+@pytest.mark.parametrize(("name", "snapshot_name"), SNAPSHOTS)
+def test_snapshot_of_a_loaded_snapshot_has_the_order_kafka_wrote(name: str, snapshot_name: str) -> None:
+    path = metadata_directory(name) / snapshot_name
     snapshot = decode_snapshot(path.read_bytes(), path.name)
     image = _load(snapshot.records)
     kinds = [type(record) for record in snapshot_records(image)]
@@ -140,9 +141,9 @@ def test_bootstrap_checkpoint_holds_the_default_levels() -> None:
         assert levels == list(default_levels().items())
 
 
-@pytest.mark.parametrize("name", DIRECTORIES)
+@pytest.mark.parametrize("name", NAMES)
 def test_quorum_state_is_written_again_to_the_byte(name: str) -> None:
-    content = (DIRECTORIES[name] / "quorum-state").read_bytes()
+    content = (metadata_directory(name) / "quorum-state").read_bytes()
     assert encode_quorum_state(decode_quorum_state(content), kraft_version=1) == content
 
 

@@ -26,6 +26,9 @@ FIRST_FOLDERS = (
     "differential",
     "simulation",
     "cli",
+    "golden",
+    "tidy",
+    "docs",
 )
 
 

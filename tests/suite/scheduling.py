@@ -11,8 +11,9 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-SHARING_FOLDERS: Final = ("tests/pipelines", "tests/connect", "tests/registry", "tests/tidy")
-"""Their files share a Spark session, a node with a worker or a registry, or the source as syntax trees."""
+SHARING_FOLDERS: Final = ("tests/pipelines", "tests/connect", "tests/registry", "tests/golden", "tests/tidy")
+"""Their files share a Spark session, a node with a worker or a registry, archives that are unpacked, or the
+source as syntax trees."""
 
 
 def group_of(test: str) -> str:

@@ -16,7 +16,16 @@ LEFT_OUT: Final = ("thorough", "live_oracle")
 BESIDE_UNIT_TESTS: Final[dict[str, tuple[str, ...]]] = {
     "broker": ("property/test_produce_lane.py", "simulation/node", "golden/test_take_over.py"),
     "cli": ("cli",),
-    "client": ("property/test_consumer_assignors.py", "clients"),
+    "client": (
+        "property/test_consumer_assignors.py",
+        "clients/test_admin_of_ours.py",
+        "clients/test_consumer_of_ours.py",
+        "clients/test_faults_of_ours.py",
+        "clients/test_producer_of_ours.py",
+        "clients/test_raw_fetching.py",
+        "clients/test_sync_of_ours.py",
+        "clients/test_telemetry.py",
+    ),
     "connect": ("simulation/connect", "connect"),
     "coordination": (
         "golden/test_groups.py",
