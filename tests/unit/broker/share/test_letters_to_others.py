@@ -109,6 +109,7 @@ class World:
     def _serve(self, request: Any) -> Any:
         if isinstance(request, ProduceRequest):
             data = request.topic_data[0].partition_data[0]
+            assert data.records is not None
             self.stored.append(bytes(data.records))
             return _produced()
         if isinstance(request, FetchRequest):
