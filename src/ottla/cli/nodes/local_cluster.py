@@ -160,6 +160,26 @@ def write_properties(
         write_private(node.config_file, encode_settings(properties, "Written by `ottla up --nodes`."))
 
 
+def check_unused(nodes: Sequence[LocalNode]) -> None:
+    """Refuse to start anything if one of the directories is in use: the others would go on alone."""
+    from ottla.runtime.disk import RealLock
+    from ottla.storage.names import LOCK_FILE
+    from ottla.world.disk import DiskError, Reason
+
+    for node in nodes:
+        path = node.data / LOCK_FILE
+        if not path.exists():
+            continue
+        try:
+            RealLock(str(path)).release()
+        except DiskError as error:
+            # What else may be wrong, the start of the node will say.
+            if error.reason is Reason.LOCKED:
+                raise Failure(
+                    f"{error.detail} is using {node.data}: stop that first; no node was started"
+                ) from error
+
+
 def find_cluster_id(nodes: Sequence[LocalNode]) -> str:
     """Return the id of the cluster that the directories belong to, or a new one if they are new."""
     from ottla.quorum.random_id import random_id

@@ -80,9 +80,9 @@ Any Kafka client works as well, with {address} as its bootstrap.servers."""
 )
 @click.option(
     "--join",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="With --secure, at the first start: join the cluster that this token is for. "
-    "See `ottla cluster token`.",
+    metavar="HOST:PORT|TOKEN",
+    help="At the first start: join the cluster that this node belongs to, as a broker. With --secure: the "
+    "file of a token. See `ottla cluster token`.",
 )
 @click.option(
     "--format-empty",
@@ -105,7 +105,7 @@ def up(
     insecure: bool,
     secure: bool,
     clients_directory: Path,
-    join: Path | None,
+    join: str | None,
     format_empty: bool,
     **format_given: Any,
 ) -> None:
@@ -136,6 +136,7 @@ def up(
     # nothing.
     gc.set_threshold(_START_OBJECTS)
     from ottla.broker.lifecycle.process import NodeFailure, NodeOptions, run_node
+    from ottla.cli.nodes import joining
     from ottla.runtime.log_lines import set_up_logging
 
     satellites: list[Any] = []
@@ -156,16 +157,22 @@ def up(
     loaded = load_settings(config_file, assignments, data_directory)
     format_chosen = read_format_options(format_given)
     files = None
+    is_formatted = _is_formatted(loaded)
+    joined = None if secure else joining.find_or_join(join, data_directory, config_file, is_formatted)
+    if joined is not None:
+        loaded = load_settings(config_file, assignments, data_directory, joined.settings)
+        format_chosen = format_chosen._replace(cluster_id=joined.cluster_id)
+    if not is_formatted and not secure:
+        joining.check_founds_nothing(loaded.configs.layers.static, format_chosen)
     if secure:
         from ottla.cli.nodes import secure as secure_files
 
         if insecure:
             raise Failure("--secure and --insecure exclude each other: choose one")
-        files = secure_files.prepare(clients_directory, host, _is_formatted(loaded), join)
+        token = None if join is None else Path(join)
+        files = secure_files.prepare(clients_directory, host, is_formatted, token)
         loaded = load_settings(config_file, assignments, data_directory, files.settings(host, port))
         format_chosen = files.format_options(format_chosen)
-    elif join is not None:
-        raise Failure("--join is for a secure cluster: add --secure")
     try:
         run_node(
             loaded,
@@ -213,10 +220,10 @@ def start_satellite(*arguments: str) -> Any:
     return subprocess.Popen([sys.executable, "-m", "ottla", *arguments])  # noqa: S603 - it is ourselves
 
 
-def _check_nodes(join: Path | None, *, is_contradictory: bool) -> None:
+def _check_nodes(join: str | None, *, is_contradictory: bool) -> None:
     """Refuse options that several nodes cannot have."""
     if join is not None:
-        raise click.UsageError("--join is for one node: start it alone, with --secure")
+        raise click.UsageError("--join is for one node: start it alone")
     if is_contradictory:
         raise Failure("--secure and --insecure exclude each other: choose one")
 
@@ -235,6 +242,7 @@ def _run_cluster(
     from ottla.cli.nodes import secure
     from ottla.cli.nodes.local_cluster import (
         NodeOutput,
+        check_unused,
         find_cluster_id,
         plan_nodes,
         read_shared_settings,
@@ -244,6 +252,7 @@ def _run_cluster(
 
     is_secure = clients_directory is not None
     nodes = plan_nodes(count, port, directory, secure.controller_port if is_secure else None)
+    check_unused(nodes)
     config_file, assignments = given
     settings = {**read_shared_settings(config_file), **parse_assignments(assignments, "--set")}
     files = None
