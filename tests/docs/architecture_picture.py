@@ -15,6 +15,7 @@ ROOT: Final = Path(__file__).parents[2]
 PICTURE: Final = ROOT / "docs" / "internals" / "architecture.svg"
 
 LAYERS: Final = "arrows point down"
+ROOMS: Final = "the rooms of the broker"
 PURE: Final = "below runtime nothing touches the world"
 ASKS_ITS_WORLD: Final = "the broker asks its world, so that it runs in a simulation"
 NO_SERVER: Final = "the client never imports the server"
@@ -25,12 +26,17 @@ _MARGIN: Final = 20
 _AXIS: Final = 36
 _BOX_HEIGHT: Final = 38
 _GAP: Final = 10
-_LEGEND_HEIGHT: Final = 60
+_LEGEND_HEIGHT: Final = 74
+_ROOM_HEIGHT: Final = 24
+_ROOM_GAP: Final = 6
+_TITLE_HEIGHT: Final = 30
 _STYLE: Final = """\
   <style>
     text { font-family: sans-serif; font-size: 12px; fill: #333; text-anchor: middle; }
     .name { font-family: monospace; font-size: 15px; font-weight: bold; }
     .legend { text-anchor: start; }
+    .title { font-weight: bold; text-anchor: start; }
+    .room { font-family: monospace; font-size: 13px; }
     .pure { fill: #dcefdc; stroke: #3c7a3c; }
     .asks { fill: #dde8f7; stroke: #3b64a0; }
     .edge { fill: #f6ead6; stroke: #a0742a; }
@@ -53,8 +59,9 @@ class Package(NamedTuple):
 
 def draw(project: Mapping[str, Any], existing: Collection[str]) -> str:
     """Return the picture for the content of a pyproject.toml and the packages that exist."""
-    rows = list(_rows(project, existing))
+    rows, rooms = list(_rows(project, existing)), _rooms(project)
     height = 2 * _MARGIN + len(rows) * (_BOX_HEIGHT + _GAP) + _LEGEND_HEIGHT
+    height += _TITLE_HEIGHT + len(rooms) * (_ROOM_HEIGHT + _ROOM_GAP)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">\n',
         "  <title>The packages of Ottla: each imports only packages in the rows below it</title>\n",
@@ -67,6 +74,7 @@ def draw(project: Mapping[str, Any], existing: Collection[str]) -> str:
         lines += _draw_row(row, top)
         top += _BOX_HEIGHT + _GAP
     lines += _draw_legend(top + 8)
+    lines += _draw_rooms(rooms, top + _LEGEND_HEIGHT)
     return "".join((*lines, "</svg>\n"))
 
 
@@ -99,6 +107,12 @@ def _rows(project: Mapping[str, Any], existing: Collection[str]) -> Iterator[lis
         raise ValueError(f"the contract {LAYERS!r} has no layer for {sorted(missing)}: add them to it")
 
 
+def _rooms(project: Mapping[str, Any]) -> list[list[str]]:
+    """Return the layers within the broker: rooms, and the few modules that lie beside them."""
+    (contract,) = (one for one in project["tool"]["importlinter"]["contracts"] if one["name"] == ROOMS)
+    return [re.findall(r"\w+", layer) for layer in contract["layers"]]
+
+
 def _packages(contract: Mapping[str, Any]) -> set[str]:
     """Return the packages that a contract is about."""
     return {module.removeprefix("ottla.") for module in contract["source_modules"]}
@@ -124,6 +138,23 @@ def _draw_row(row: list[Package], top: int) -> Iterator[str]:
         if package.note:
             yield f'  <text x="{middle}" y="{top + 32}">{escape(package.note)}</text>\n'
         left += width + _GAP
+
+
+def _draw_rooms(rooms: list[list[str]], top: int) -> Iterator[str]:
+    first = _MARGIN + _AXIS
+    yield f'  <text class="title" x="{first}" y="{top + 18}">The rooms of broker, in layers, too</text>\n'
+    top += _TITLE_HEIGHT
+    for row in rooms:
+        left, width = first, (_WIDTH - _MARGIN - first - (len(row) - 1) * _GAP) // len(row)
+        for room in row:
+            middle = left + width // 2
+            yield (
+                f'  <rect class="asks" x="{left}" y="{top}" width="{width}" height="{_ROOM_HEIGHT}" '
+                'rx="4"/>\n'
+                f'  <text class="room" x="{middle}" y="{top + 17}">{escape(room)}</text>\n'
+            )
+            left += width + _GAP
+        top += _ROOM_HEIGHT + _ROOM_GAP
 
 
 def _draw_legend(top: int) -> Iterator[str]:

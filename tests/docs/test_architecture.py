@@ -65,6 +65,16 @@ def test_the_picture_follows_the_contracts() -> None:
     assert draw(project, PACKAGES).count("may import Spark") == before.count("may import Spark") + 1
 
 
+def test_every_room_of_the_broker_is_in_the_picture() -> None:
+    svg = "{http://www.w3.org/2000/svg}"
+    elements = ElementTree.fromstring(draw_project()).iter(f"{svg}text")
+    drawn = [element.text for element in elements if element.attrib.get("class") == "room"]
+    broker = ROOT / "src" / "ottla" / "broker"
+    rooms = [path.parent.name for path in broker.glob("*/__init__.py")]
+    loose = [path.stem for path in broker.glob("*.py") if path.name != "__init__.py"]
+    assert sorted(filter(None, drawn)) == sorted(rooms + loose)
+
+
 def test_a_package_without_a_layer_is_refused() -> None:
     with pytest.raises(ValueError, match="has no layer for"):
         draw(_project(), {*PACKAGES, "elsewhere"})

@@ -15,6 +15,7 @@ Requests that are large, and answers that are, are not worked on here: `large_re
 import struct
 from collections.abc import Callable, Generator
 from struct import Struct
+from types import GeneratorType
 from typing import Any, Final
 
 from ottla.broker.deferred import Deferred
@@ -23,7 +24,7 @@ from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import NewLanes
 from ottla.broker.serving.lanes import NOT_MINE, Lanes
 from ottla.broker.serving.large_requests import LargeRequest, held
-from ottla.broker.serving.replies import NO_REPLY, Reply, is_in_turns, settle
+from ottla.broker.serving.replies import NO_REPLY, Reply, settle
 from ottla.broker.serving.routes import Pieces, Route, Routes
 from ottla.broker.serving.served_apis import SERVED
 from ottla.runtime.connections.receive_buffer import SHARED_BYTES
@@ -165,7 +166,8 @@ class Session:
                 self._park(route, correlation_id, started_ns, reply)
                 return PENDING
             reply = reply.value()
-        elif is_in_turns(reply):
+        elif isinstance(reply, GeneratorType):
+            # As `is_in_turns` says, without a call: each answer passes here.
             self._begin(self._answer_in_turns(route, correlation_id, started_ns, reply))
             return PENDING
         route.count(started_ns)

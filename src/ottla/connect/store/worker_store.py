@@ -1,6 +1,6 @@
 """The three topics of a group of workers, followed: configurations, statuses and offsets.
 
-All workers read the same records, so all have the same state. Whoever has to know that it has changed adds
+All workers read the same records, so all have the same state. What has to know that it has changed adds
 itself to `when_moved`, or takes the restarts that were asked for.
 """
 
