@@ -79,11 +79,18 @@ class LogMoves:
         self._start(Move(partition, target, future))
 
     def resume(self) -> None:
-        """Go on with the moves that the last stop interrupted."""
+        """Go on with the moves that the last stop interrupted.
+
+        A log may have two copies: the directory of one was offline when the other one was begun.
+        """
         for directory in self._broker.directories.online:
             for key, future in list(directory.future_logs.items()):
                 partition = self._broker.partitions.find(*key)
-                if partition is not None:
+                if partition is None:
+                    continue
+                if partition in self._moves:
+                    self._drop(directory, future)
+                else:
                     move = Move(partition, directory, future)
                     self._start(move)
                     self._cut_where_it_departs(move)
@@ -101,16 +108,18 @@ class LogMoves:
         move = self._moves.pop(partition, None)
         if move is not None and move.timer is not None:
             move.timer.cancel()
-        key = partition.log.topic_partition
         for directory in self._broker.directories.directories:
-            future = directory.future_logs.get(key)
+            future = directory.future_logs.get(partition.log.topic_partition)
             if future is not None:
-                self._broker.flusher.forget(future)
-                try:
-                    deletion = directory.set_aside(future, DirectoryState.DELETE, self._broker.new_id())
-                except LogDirectoryOffline:
-                    continue
-                self._broker.deletions.add(deletion)
+                self._drop(directory, future)
+
+    def _drop(self, directory: LogDirectory, future: Log) -> None:
+        self._broker.flusher.forget(future)
+        try:
+            deletion = directory.set_aside(future, DirectoryState.DELETE, self._broker.new_id())
+        except LogDirectoryOffline:
+            return
+        self._broker.deletions.add(deletion)
 
     def stop(self) -> None:
         """Let all moves rest: the next start goes on with them."""

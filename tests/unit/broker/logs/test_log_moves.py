@@ -202,6 +202,22 @@ def test_what_the_last_stop_has_left_of_a_move_goes_with_the_partition() -> None
     assert KEY not in again.directories.directories[1].future_logs
 
 
+def test_of_two_copies_of_a_log_one_is_completed() -> None:
+    world = World()
+    world.append(1, 80)
+    world.begin()
+    # While the directory of the first copy was offline, another one was begun.
+    world.directories.directories[2].create_log(KEY, TOPIC_ID, UNVERIFIED, NOW_MS, future_id=OTHER_ID)
+    expected = world.content()
+    world.directories.release()
+    again = World(world.disk)
+    again.moves.resume()
+    again.run()
+    assert moved(again)
+    assert again.content() == expected
+    assert not any(one.future_logs for one in again.directories.directories)
+
+
 def test_a_log_without_records_keeps_its_leader_epochs() -> None:
     world = World()
     world.append(3, 10)
