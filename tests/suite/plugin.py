@@ -1,8 +1,7 @@
 """What a run of the suite adds to pytest.
 
-Tests that share what is dear to set up run in one worker (`tests/suite/scheduling.py`), and folders whose
-tests start processes begin first, so that no worker is left with a long one at the end. Costs are noted if
-they are asked for. The last lines say what was left out, and which processes outlived their tests.
+`tests/suite/scheduling.py` decides which worker runs a test, and when. Costs are noted if they are asked for.
+The last lines say what was left out, and which processes outlived their tests.
 """
 
 import gc
@@ -14,22 +13,10 @@ from typing import Any
 import pytest
 from tests.suite.costs import CostNotes
 from tests.suite.leftovers import TOKEN, end_leftovers, hand_out_token
+from tests.suite.scheduling import GroupScheduling, group_of, mixed
 from tests.suite.selection import LEFT_OUT
 
 _LEFT_OUT = "tests that were left out"
-FIRST_FOLDERS = (
-    "pipelines",
-    "cluster",
-    "clients",
-    "connect",
-    "registry",
-    "differential",
-    "simulation",
-    "cli",
-    "golden",
-    "tidy",
-    "docs",
-)
 
 
 def start(config: pytest.Config) -> None:
@@ -49,21 +36,19 @@ class Order:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: _rank(item.nodeid))
+        order = {group: place for place, group in enumerate(mixed(dict.fromkeys(map(_group, items))))}
+        items.sort(key=lambda item: order[_group(item)])
         # Many thousand tests are objects that stay: the collector of garbage need not look at them again.
         gc.collect()
         gc.freeze()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
-        from tests.suite.scheduling import GroupScheduling
-
         return GroupScheduling(config, log)
 
 
-def _rank(test: str) -> int:
-    folder = test.split("/")[1]
-    return FIRST_FOLDERS.index(folder) if folder in FIRST_FOLDERS else len(FIRST_FOLDERS)
+def _group(item: pytest.Item) -> str:
+    return group_of(item.nodeid)
 
 
 class LeftOut:

@@ -1,11 +1,13 @@
 """Tests that share something dear run in one worker, in the order in which they were collected."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.suite.plugin import Order
-from tests.suite.scheduling import GroupScheduling, group_of
+from tests.suite.scheduling import BUSY_FOLDERS, WAITING_FOLDERS, GroupScheduling, group_of, mixed
+from tests.suite.selection import ROOT
 from xdist.remote import Producer
 
 
@@ -73,3 +75,30 @@ def test_a_file_runs_in_one_worker_and_those_that_come_first_begin() -> None:
 )
 def test_a_group_follows_from_the_name_of_a_test(test: str, group: str) -> None:
     assert group_of(test) == group
+
+
+def test_tests_that_wait_are_spread_among_those_that_compute() -> None:
+    waiting = [f"tests/cluster/test_{number}.py" for number in range(9)]
+    busy = [f"tests/unit/wire/test_{number}.py" for number in range(30)]
+    order = mixed(
+        [*busy, "tests/simulation/test_a.py", *waiting, "tests/pipelines", "tests/property/test_b.py"]
+    )
+    assert order[:2] == ["tests/pipelines", "tests/simulation/test_a.py"]
+    assert [group for group in order if group in waiting] == waiting
+    assert [group for group in order if group in busy] == busy
+    places = [order.index(group) for group in waiting]
+    assert {later - sooner for sooner, later in pairwise(places)} == {3, 4}
+    assert order.index("tests/property/test_b.py") < order.index(busy[0])
+    assert order[-4:] == busy[-4:]
+
+
+def test_one_kind_alone_keeps_its_order() -> None:
+    for folder in ("cluster", "unit/model"):
+        groups = [f"tests/{folder}/test_{number}.py" for number in range(3)]
+        assert mixed(groups) == groups
+
+
+def test_folders_that_begin_early_exist() -> None:
+    assert {
+        folder for folder in WAITING_FOLDERS + BUSY_FOLDERS if not (ROOT / "tests" / folder).is_dir()
+    } == set()
