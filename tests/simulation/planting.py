@@ -8,6 +8,7 @@ so that the line is not found, planting fails and says so: the table of bugs has
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import iscoroutinefunction
 from textwrap import dedent
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, cast
@@ -36,7 +37,7 @@ def planted(bug: Bug) -> Iterator[None]:
 
 def _compile_wrong(function: FunctionType, bug: Bug) -> CodeType:
     source = dedent(inspect.getsource(function))
-    source = source[source.index("def ") :]
+    source = source[source.index("async def " if iscoroutinefunction(function) else "def ") :]
     found = source.count(bug.right)
     assert found == 1, f"{bug.right!r} is {found} times in {function.__qualname__}, not once"
     made: dict[str, Any] = {}

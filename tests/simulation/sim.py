@@ -18,6 +18,7 @@ class Simulation(NamedTuple):
 
 
 SIMULATIONS: Final = {
+    "clients": Simulation("tests.simulation.clients.campaign", 2_000, 100),
     "cluster": Simulation("tests.simulation.cluster.campaign", 200, 20),
     "connect": Simulation("tests.simulation.connect.campaign", 20),
     "power-cuts": Simulation("tests.simulation.cluster.power_cuts", 30),

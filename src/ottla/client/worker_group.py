@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from ottla.client.backoff import backoff_s
 from ottla.client.cluster import GROUP, JOIN_LANE, Cluster
-from ottla.client.errors import BrokerError, ClientError
+from ottla.client.errors import BrokerError, ClientError, RequestTimedOut
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -95,6 +95,9 @@ class WorkerGroup:
             try:
                 share = await self._join()
                 if share is None:
+                    if not self._member_id:
+                        # Dropped by the group: others may have the share before this member has joined again.
+                        await self._role.lost()
                     await asyncio.sleep(next(waits))
                     continue
                 waits = backoff_s()
@@ -156,8 +159,13 @@ class WorkerGroup:
         return answer
 
     async def _stay(self) -> None:
-        """Send heartbeats until members are to join again."""
-        silent_since_s = asyncio.get_running_loop().time()
+        """Send heartbeats until members are to join again.
+
+        Raises when none was answered for as long as the group waits for one: others may have the share then.
+        """
+        loop = asyncio.get_running_loop()
+        session_s = self._session_timeout_ms / 1000
+        deadline_s = loop.time() + session_s
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wants_to_join.wait(), self._heartbeat_s)
@@ -165,11 +173,14 @@ class WorkerGroup:
             request = HeartbeatRequest(
                 group_id=self._group_id, generation_id=self._generation, member_id=self._member_id
             )
-            now_s = asyncio.get_running_loop().time()
+            asked_s = loop.time()
             try:
-                code = (await self._ask(request)).error_code
+                async with asyncio.timeout_at(deadline_s):
+                    code = (await self._ask(request)).error_code
+            except TimeoutError:
+                raise RequestTimedOut(f"no heartbeat was answered for {session_s:g} s") from None
             except ClientError as error:
-                if not error.retriable or now_s - silent_since_s > self._session_timeout_ms / 1000:
+                if not error.retriable:
                     raise
                 continue
             if code is ErrorCode.REBALANCE_IN_PROGRESS:
@@ -178,7 +189,7 @@ class WorkerGroup:
                 await self._role.lost()
                 return
             if code is ErrorCode.NONE:
-                silent_since_s = now_s
+                deadline_s = asked_s + session_s
 
     def _is_settled(self, code: ErrorCode) -> bool:
         """Say whether a step went well. False: try again. Raises if the group does not want us."""

@@ -201,10 +201,12 @@ class Registry:
             leader, self.leader = self.leader, None
             try:
                 await self._chosen(leader)
-            except ClientError as error:
+            except BaseException as error:
                 # The group does not know: nobody would write until somebody comes or goes.
-                _logger.warning("this instance cannot write now, another one may: %s", error)
                 self._election.step_back()
+                if not isinstance(error, ClientError):
+                    raise
+                _logger.warning("this instance cannot write now, another one may: %s", error)
 
     async def _chosen(self, leader: Identity | None) -> None:
         """Note the writer. If it is this instance, it takes over before it says so."""

@@ -184,16 +184,22 @@ class TopicWriter:
         self._producer_id = -1
         self._epoch = -1
         self._sequence = 0
+        self._is_certain = True
+        """Whether it is known how the last batch ended."""
 
     async def start(self) -> None:
         """Take over from earlier writers, and read all that they have written."""
         answer = await self._cluster.retry(self._raise_epoch)
         self._producer_id, self._epoch, self._sequence = answer.producer_id, answer.producer_epoch, 0
+        self._is_certain = True
         # With this batch brokers know the new epoch, and nothing of the old one can come after it.
         await self.append(self._opening)
 
     async def append(self, records: Sequence[Stored]) -> None:
         """Append records in one batch, and wait until they are read. Raises WriterFenced."""
+        if not self._is_certain:
+            # Perhaps the broker has a batch of the next number. It would take another one for that.
+            await self.start()
         now_ms = surroundings.now_ms()
         batch = build_batch(
             [(place, now_ms, record.key, record.value, ()) for place, record in enumerate(records)],
@@ -202,7 +208,9 @@ class TopicWriter:
             base_sequence=self._sequence,
         )
         # The same bytes each time: a broker that has them already answers where they are.
+        self._is_certain = False
         base_offset = await self._cluster.retry(lambda: self._produce(bytes(batch)))
+        self._is_certain = True
         self._sequence += len(records)
         await self._reader.wait_for(base_offset + len(records))
 

@@ -1,5 +1,5 @@
 """Connectors through failures of every step, while workers and tasks come and go:
-`make sim WHAT=connect SEEDS=50`.
+`make sim WHAT=connect TIMES=50`.
 
 A source with several tasks writes to a topic, and sinks read it: rows of a table, files, requests. Whatever
 fails, the topic has each record of the source once and in order. The table and the files have each record
@@ -261,7 +261,7 @@ def main() -> int:
             met += run_seed(seed, options.rounds)
         except Exception as error:
             failed.append(seed)
-            print(f"seed {seed}: {error!r}\n  make sim WHAT=connect FIRST={seed} SEEDS=1", flush=True)
+            print(f"seed {seed}: {error!r}\n  make sim WHAT=connect SEED={seed} TIMES=1", flush=True)
     print(f"{options.seeds} seeds met {dict(met.most_common())}; failed: {failed or 'none'}")
     return 1 if failed else 0
 

@@ -153,4 +153,4 @@ def test_a_target_that_is_away_gets_the_rest_later_and_the_task_stays(
 def test_whatever_fails_each_record_arrives(seed: int) -> None:
     pytest.importorskip("pyarrow")
     met = run_seed(seed, rounds=15)
-    assert met["records"] > 0, "replay with: make sim WHAT=connect FIRST=" + str(seed) + " SEEDS=1"
+    assert met["records"] > 0, f"replay with: make sim WHAT=connect SEED={seed} TIMES=1"

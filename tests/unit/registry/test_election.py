@@ -1,7 +1,10 @@
 """An instance that cannot write lets another one write."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
+
+import pytest
 
 from ottla.client.errors import ClientError
 from ottla.registry.leading.election import Election
@@ -53,18 +56,20 @@ def test_an_instance_that_was_chosen_and_cannot_write_is_not_chosen_again_at_onc
     asyncio.run(run())
 
 
-def test_a_writer_that_cannot_begin_again_steps_back(monkeypatch: Any) -> None:
+@pytest.mark.parametrize("error", [ClientError("the cluster does not want it"), asyncio.CancelledError()])
+def test_a_writer_that_cannot_begin_again_steps_back(monkeypatch: Any, error: BaseException) -> None:
     async def run() -> None:
         properties = {"bootstrap.servers": "127.0.0.1:1"}
         registry = Registry(properties, RegistrySettings(), ONE, HttpSettings().tls_to_others())
 
         async def fail(_leader: Identity | None) -> None:
-            raise ClientError("the cluster does not want it")
+            raise error
 
         monkeypatch.setattr(registry, "_chosen", fail)
         writer: Any = object()
         registry._writer, registry.leader = writer, ONE
-        await registry._resign()
+        with suppress(asyncio.CancelledError):
+            await registry._resign()
         assert not registry.is_leader
         assert not _said(registry._election).is_eligible
         await registry.instances.close()
