@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,3 +44,24 @@ def test_nobody_else_can_change_the_java_that_is_run(tmp_path: Path, monkeypatch
     assert all(is_private(path) for path in (home / "bin/java", home / "bin", home, tmp_path / "cache"))
     spark = session.home_without_archive(tmp_path / "cache" / "ottla")
     assert is_private(spark)
+
+
+def test_temporary_files_are_where_nobody_else_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    directory = session.private_temporary_directory()
+    assert is_private(directory)
+    assert session.private_temporary_directory() == directory
+    directory.chmod(0o777)
+    other = session.private_temporary_directory()
+    assert other != directory
+    assert is_private(other)
+    directory.rmdir()
+    directory.symlink_to(other)
+    assert session.private_temporary_directory() not in (directory, other)
+
+
+def test_spark_on_this_machine_is_for_this_user() -> None:
+    defaults = session._LOCAL_DEFAULTS
+    assert defaults["spark.driver.bindAddress"] == defaults["spark.driver.host"] == "127.0.0.1"
+    assert defaults["spark.authenticate"] == "true"
+    assert defaults["spark.ui.killEnabled"] == "false"

@@ -9,8 +9,10 @@ import importlib.util
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
+import tempfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,6 +34,10 @@ _LOCAL_DEFAULTS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Other users of the machine reach the ports on loopback. Spark makes a secret for itself.
+    "spark.authenticate": "true",
+    # A link on any web page could end jobs, in the browser of somebody who looks at Spark's page.
+    "spark.ui.killEnabled": "false",
     # Spark's first choice for checkpoints on a local disk runs `readlink` and `chmod` for each file, in
     # processes of their own: tens of them for a batch.
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -92,6 +98,7 @@ def open_session(name: str, master: str = LOCAL, settings: Mapping[str, str] | N
             chosen |= _LOCAL_DEFAULTS
             # Spark's page listens where this says, and everywhere otherwise.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            chosen["spark.local.dir"] = str(private_temporary_directory())
     for key, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
@@ -100,6 +107,20 @@ def open_session(name: str, master: str = LOCAL, settings: Mapping[str, str] | N
     if master.startswith("local"):
         _write_files_alone(session)
     return session
+
+
+def private_temporary_directory() -> Path:
+    """Return a directory for temporary files that only this user can look into: records are in some of them.
+
+    It is the same for all sessions of a user. Spark removes what it has put there.
+    """
+    directory = Path(tempfile.gettempdir()) / f"ottla-spark-{os.geteuid()}"
+    make_private_directory(directory)
+    found = directory.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
+        return directory
+    # Somebody else was there first.
+    return Path(tempfile.mkdtemp(prefix="ottla-spark-"))
 
 
 def _write_files_alone(session: "SparkSession") -> None:
