@@ -7,6 +7,7 @@ import pytest
 
 from ottla.schemas.avro.schema import AvroSchema
 from ottla.schemas.errors import InvalidSchema
+from ottla.schemas.json_schema import comparing
 from ottla.schemas.json_schema.schema import JsonSchema
 from ottla.schemas.protobuf.schema import ProtobufSchema
 
@@ -101,3 +102,14 @@ def test_very_many_branches_are_refused() -> None:
 
     with pytest.raises(InvalidSchema, match="use fewer branches"):
         branches("minLength").differences(branches("maxLength"))
+
+
+def test_very_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "_PAIRS_MAX", 20)
+
+    def fields(kind: str) -> JsonSchema:
+        properties = {f"field-{number}": {"type": kind} for number in range(30)}
+        return JsonSchema(json.dumps({"type": "object", "properties": properties}))
+
+    with pytest.raises(InvalidSchema, match="more than 20 pairs"):
+        fields("string").differences(fields("number"))
