@@ -122,3 +122,23 @@ def test_the_profiles_of_the_guide_are_read(tmp_path: Path) -> None:
     assert set(tomllib.loads(block)["profiles"]) == {"default", "production"}
     (tmp_path / "config.toml").write_text(block)
     assert succeed("topic", "list", "--help", OTTLA_CONFIG=str(tmp_path / "config.toml")).out
+
+
+def test_the_first_page_links_every_page_in_the_order_of_a_reader() -> None:
+    links = re.findall(r"\]\(((?:guide|reference)/[\w-]+\.md)\)", (DOCS / "index.md").read_text())
+    nav = re.findall(r": ((?:guide|reference)/[\w-]+\.md)", (DOCS.parent / "mkdocs.yml").read_text())
+    assert links == nav
+    assert set(links) >= {str(path.relative_to(DOCS)) for path in DOCS.glob("guide/*.md")}
+
+
+def test_pages_do_not_contradict_each_other_about_queues() -> None:
+    """One page said that share groups do not work, when two others showed how."""
+    pages = {path: path.read_text() for path in (*DOCS.rglob("*.md"), DOCS.parent / "README.md")}
+    for path, text in pages.items():
+        assert not re.search(r"hare groups do not work|not served: share", text), path
+    needed = {
+        found
+        for text in pages.values()
+        for found in re.findall(r"share (?:consumer|groups?).{0,60}?Kafka (?:from )?(4\.\d)", text)
+    }
+    assert len(needed) <= 1, f"share groups need Apache Kafka {needed}"

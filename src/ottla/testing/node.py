@@ -431,6 +431,8 @@ class ProcessNode(LocalNode):
 
 
 def _as_bytes(text: Text) -> bytes | None:
+    if not isinstance(text, str | bytes | None):
+        raise TypeError(f"keys and values are text, bytes or None, not {text!r}: serialize it first")
     return text.encode() if isinstance(text, str) else text
 
 

@@ -72,5 +72,13 @@ def shared_kafka(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ThreadNo
 
 def _settings(request: pytest.FixtureRequest) -> dict[str, str]:
     marker = request.node.get_closest_marker("kafka")
-    settings: dict[str, str] = {} if marker is None else marker.kwargs.get("settings", {})
+    if marker is None:
+        return {}
+    if marker.args or set(marker.kwargs) != {"settings"}:
+        raise pytest.UsageError("write @pytest.mark.kafka(settings={...}): the marker takes nothing else")
+    from ottla.testing.settings import find_mistake
+
+    settings: dict[str, str] = marker.kwargs["settings"]
+    if (mistake := find_mistake(settings)) is not None:
+        raise pytest.UsageError(f"@pytest.mark.kafka: {mistake}")
     return settings

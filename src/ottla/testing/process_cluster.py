@@ -3,6 +3,7 @@
     with ProcessCluster(tmp_path) as cluster:
         cluster.create_topic("orders", partitions=3)
         cluster[2].kill()
+        cluster.produce("orders", "coffee", key="alice")
         ...                       # run what is tested, with cluster.bootstrap as its servers
         cluster[2].start()
 
@@ -12,17 +13,23 @@ in sync.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Self
 
 from ottla.testing.conversation import NodeSaid
-from ottla.testing.node import HOST, ProcessNode
+from ottla.testing.node import HOST, ProcessNode, Text
 from ottla.testing.ports import free_port
 from ottla.wire.error_code import ErrorCode
 
 CLUSTER_ID: Final = "b3R0bGEtdGVzdC1jbHVzdA"
 _WAIT_S: Final = 60.0
+_ELSEWHERE: Final = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+)
+"""Answers after which another node leads the partition, or will soon. Nothing was written."""
 
 
 class ProcessCluster:
@@ -111,6 +118,31 @@ class ProcessCluster:
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"node {node.settings['node.id']} does not know {name!r} yet")
                 time.sleep(0.02)
+
+    def produce(
+        self,
+        topic: str,
+        *values: Text,
+        key: Text = None,
+        partition: int | None = None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+    ) -> int:
+        """Write records into one partition by whichever node leads it, acknowledged.
+
+        Returns the offset of the first. Right after a node was killed, it waits for the new leader.
+        """
+        deadline = time.monotonic() + _WAIT_S
+        pairs = tuple(headers)
+        while True:
+            for node in self.nodes:
+                if not node.is_running:
+                    continue
+                try:
+                    return node.produce(topic, *values, key=key, partition=partition, headers=pairs)
+                except NodeSaid as said:
+                    if said.error not in _ELSEWHERE or time.monotonic() > deadline:
+                        raise
+            time.sleep(0.02)
 
 
 def _knows(node: ProcessNode, topic: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final, get_type_hints
 
+from ottla import errors
 from ottla.client.admin import Admin
 from ottla.client.admin.settings import AdminSettings
 from ottla.client.consumer import Consumer
@@ -64,6 +65,16 @@ def _render_parts() -> Iterator[str]:
             kind = "async " if inspect.iscoroutinefunction(function) else ""
             yield f"**`{kind}{method}{_signature(function)}`**\n"
             yield f"{_first_paragraph(function)}\n"
+    yield "## Errors\n"
+    yield "`from ottla.errors import Fenced` imports one of them. A program may try again after those\n"
+    yield "that say so.\n"
+    yield "| error | is a | try again | meaning |"
+    yield "|---|---|---|---|"
+    for name in errors.__all__:
+        error: type[Exception] = getattr(errors, name)
+        again = "yes" if getattr(error, "retriable", False) is True else ""
+        yield f"| `{name}` | `{error.__bases__[0].__name__}` | {again} | {_first_paragraph(error)} |"
+    yield ""
     yield "## Properties of all four\n"
     common = {item.name for item in dataclasses.fields(CommonSettings)}
     yield from _properties(CommonSettings, common)
