@@ -97,3 +97,9 @@ def test_keys_of_two_forms_side_by_side_have_not_changed() -> None:
         keyed(T1, number, f"user-{100 + number}", START_MS + 60_000_000 + number) for number in range(12)
     ]
     assert first(why_order(topic(2, *old, *others))) is None
+
+
+@pytest.mark.parametrize(("partitions", "cause"), [(1, None), (2, "no-key")])
+def test_records_without_keys_have_an_order_in_one_partition(partitions: int, cause: str | None) -> None:
+    records = [record((T0, T1)[number % partitions], number, None, START_MS + number) for number in range(20)]
+    assert first(why_order(topic(partitions, *records))) == cause

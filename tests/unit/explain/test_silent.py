@@ -8,6 +8,7 @@ from tests.support.made_up_evidence import MEMBER, T0, T1, event, first, group, 
 
 from ottla.client.admin.descriptions import GroupDescription
 from ottla.explain.answer import HEALTHY, UNKNOWN, Strength, render
+from ottla.explain.causes.absent import departure
 from ottla.explain.causes.silent import why_silent
 from ottla.explain.causes.slow import why_slow
 from ottla.explain.evidence.cases import GroupCase
@@ -213,3 +214,37 @@ def test_an_answer_lists_what_was_looked_at_and_what_had_no_room() -> None:
     assert any("2 lines of the journal" in text for text in answer.looked_at)
     assert any("7 events of kind fetch-position" in text for text in answer.missing)
     assert answer.as_json()["looked_at"] == list(answer.looked_at)
+
+
+def test_a_record_that_kills_from_the_first_one_on_is_where_the_log_begins() -> None:
+    loop = crash_loop(4)
+    nothing = group(committed=None, end=300, start=12, history=loop.history._replace(commits=()))
+    answer = why_silent(replace(nothing, journal=loop.journal))
+    kills = [cause for cause in answer.causes if cause.name == "kills-its-consumer"]
+    assert len(kills) == 1
+    assert "t/0@12" in kills[0].sentence
+    assert "nothing was ever committed" in [each.text for each in kills[0].evidence]
+
+
+@pytest.mark.parametrize(
+    ("facts", "sentence"),
+    [
+        (
+            {"why": "left", "reason": "bye", "connected": True},
+            "left (bye) +",
+        ),
+        ({"why": "left", "connected": False}, "left -"),
+        ({"why": "session", "after_ms": 6_000}, "sent nothing for 6.0 s -"),
+        (
+            {"why": "rebalance", "after_ms": 60_000},
+            "did not join again within 60.0 s -",
+        ),
+        ({"why": "sync"}, "did not ask for its assignment in time -"),
+        ({"why": "news"}, "is gone -"),
+        ({}, "is gone -"),
+    ],
+)
+def test_how_a_member_left_is_said_as_the_journal_has_it(facts: dict[str, Any], sentence: str) -> None:
+    shown = {"+": ", its client stayed connected", "-": ", its client is gone"}[sentence[-1]]
+    told = departure(event(5, "member-left", client="reader", **facts))
+    assert told.text == f"reader {sentence[:-2]}{shown}"
