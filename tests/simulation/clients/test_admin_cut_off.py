@@ -188,7 +188,7 @@ def _thoroughly(name: str) -> Any:
     return name if name in QUICK else pytest.param(name, marks=mark)
 
 
-@pytest.mark.parametrize("name", map(_thoroughly, CALLS))
+@pytest.mark.parametrize("name", [_thoroughly(call) for call in CALLS])
 def test_a_call_of_an_admin_client_may_be_cut_off_anywhere(name: str) -> None:
     cut_everywhere(partial(asking, call=CALLS[name]))
 
