@@ -30,7 +30,7 @@ from ottla.runtime.recovery import LoadingLogs
 from ottla.storage.config import LogConfig
 from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
-from ottla.storage.log_dirs.directory import open_directory
+from ottla.storage.log_dirs.opening import open_directory
 from ottla.storage.volume import Volume
 
 GOAL: Final = 1.0

@@ -13,8 +13,8 @@ from ottla.records.codec import Record
 from ottla.runtime.disk import RealDisk
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
-from ottla.storage.log_dirs.directory import format_directory, open_directory
 from ottla.storage.log_dirs.meta_properties import MetaProperties
+from ottla.storage.log_dirs.opening import format_directory, open_directory
 from ottla.storage.volume import Volume
 
 NOW_MS: Final = 1_700_000_000_000

@@ -177,13 +177,7 @@ class Broker:
         self.directory_reports = DirectoryReports(self, scheduler)
         self.journal = Journal(clock)
         self.authorizer: Authorizer = make_authorizer(self.config)
-        guard = guarded if self.authorizer.is_active else None
-        self.routes = Routes(
-            clock.monotonic_ns,
-            Listener.BROKER,
-            guard,
-            with_unstable=self.config.unstable_api_versions_enable,
-        )
+        self.routes = self._make_routes()
         self.audit = parts.audit
         self.logins = parts.logins
         self.peer_security = parts.peer_security
@@ -193,18 +187,30 @@ class Broker:
         self.connection_rates = ConnectionRates(
             self.config.quota_window_num, self.config.quota_window_size_seconds * 1000
         )
-        self.listeners = Listeners(
-            scheduler,
-            clock,
-            connection_limits(self.config, world.connections_max),
-            self.new_session,
-            world.workers.run,
-            self.connection_rates.admit,
-        )
-        for listener, listening in parts.addresses:
-            self.listeners.add(listener.name, listening)
+        self.listeners = self._make_listeners(parts.addresses)
         self._listen()
         self._use_configs()
+
+    def _make_routes(self) -> Routes:
+        return Routes(
+            self.clock.monotonic_ns,
+            Listener.BROKER,
+            guarded if self.authorizer.is_active else None,
+            with_unstable=self.config.unstable_api_versions_enable,
+        )
+
+    def _make_listeners(self, addresses: Sequence[TakenAddress]) -> Listeners:
+        listeners = Listeners(
+            self.world.scheduler,
+            self.clock,
+            connection_limits(self.config, self.world.connections_max),
+            self.new_session,
+            self.workers.run,
+            self.connection_rates.admit,
+        )
+        for listener, listening in addresses:
+            listeners.add(listener.name, listening)
+        return listeners
 
     def _use_configs(self) -> None:
         """Let the configs of the start hold. A start with some that cannot be used fails."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ottla.connect.catalog import all_plugins
-from ottla.connect.configs.common import SINK_KEYS, SOURCE_KEYS, common_keys
 from ottla.connect.configs.keys import Key, text_of
+from ottla.connect.configs.shared_keys import SINK_KEYS, SOURCE_KEYS, common_keys
 from ottla.connect.plugins import ConnectorPlugin, Plugin, PluginKind, Unsupported
 from ottla.connect.serving.routes import ROUTES
 from ottla.connect.settings import WorkerSettings

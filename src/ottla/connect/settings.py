@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ottla.client.properties import InvalidProperty
-from ottla.connect.configs.common import HEADER_CONVERTER, KEY_CONVERTER, VALUE_CONVERTER
 from ottla.connect.configs.permissions import (
     ALLOWLIST,
     POLICY,
@@ -14,6 +13,7 @@ from ottla.connect.configs.permissions import (
     client_properties,
     read_permissions,
 )
+from ottla.connect.configs.shared_keys import HEADER_CONVERTER, KEY_CONVERTER, VALUE_CONVERTER
 
 _STRING_CONVERTER: Final = "org.apache.kafka.connect.storage.StringConverter"
 _CLIENT_PREFIXES: Final = ("producer.", "consumer.", "admin.")

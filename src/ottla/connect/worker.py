@@ -16,10 +16,10 @@ from ottla.client.admin.admin import Admin
 from ottla.client.admin.settings import AdminSettings
 from ottla.client.security import cluster_for
 from ottla.connect.catalog import all_plugins
-from ottla.connect.configs.common import CONNECTOR_CLASS
 from ottla.connect.configs.providers import ConfigProviders
 from ottla.connect.configs.resolving import Resolver
 from ottla.connect.configs.secrets import Secrets
+from ottla.connect.configs.shared_keys import CONNECTOR_CLASS
 from ottla.connect.fencing import Fencing
 from ottla.connect.internal_requests import InternalRequests
 from ottla.connect.membership import Membership

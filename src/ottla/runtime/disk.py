@@ -12,39 +12,21 @@ only if there is no other.
 
 import ctypes
 import errno
-import fcntl
 import os
 import shutil
 import stat
 from collections import OrderedDict
 from collections.abc import Sequence
-from struct import Struct
-from struct import error as struct_error
 from threading import Lock as Mutex
 from threading import get_ident
 from typing import Final
 
 from ottla.runtime.connections.page_cache import is_in_memory
-from ottla.world.disk import Buffer, DiskError, Entry, Reason, Usage
+from ottla.runtime.disk_errors import disk_error
+from ottla.runtime.file_locks import RealLock
+from ottla.world.disk import Buffer, Entry, Usage
 
 DESCRIPTORS_MAX: Final = 10_000
-
-_REASONS: Final = {
-    errno.ENOSPC: Reason.NO_SPACE,
-    errno.EDQUOT: Reason.NO_SPACE,
-    errno.EFBIG: Reason.NO_SPACE,
-    errno.EIO: Reason.IO_ERROR,
-    errno.EROFS: Reason.READ_ONLY,
-    errno.ENOENT: Reason.NOT_FOUND,
-    errno.ENOTDIR: Reason.NOT_FOUND,
-    errno.EEXIST: Reason.EXISTS,
-    errno.ENOTEMPTY: Reason.EXISTS,
-    errno.EACCES: Reason.DENIED,
-    errno.EPERM: Reason.DENIED,
-    errno.EAGAIN: Reason.LOCKED,
-    errno.EMFILE: Reason.TOO_MANY_OPEN,
-    errno.ENFILE: Reason.TOO_MANY_OPEN,
-}
 
 _FILE_MODE: Final = 0o600
 _DIRECTORY_MODE: Final = 0o700
@@ -54,12 +36,6 @@ _CANDIDATES: Final = 32
 _PIECES_MAX: Final = 1024
 _KEEP_SIZE: Final = 1
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
-
-
-def disk_error(error: OSError, path: str, operation: str) -> DiskError:
-    """Return what storage understands of an error of the operating system."""
-    reason = _REASONS.get(error.errno or 0, Reason.OTHER)
-    return DiskError(path, operation, reason, error.strerror or str(error))
 
 
 class Descriptors:
@@ -384,63 +360,6 @@ def _fallocate(descriptor: int, size: int) -> None:
     if size > end:
         # A file system that cannot do it says so. It is a hint: the write itself will report a full disk.
         _libc.fallocate(descriptor, _KEEP_SIZE, ctypes.c_int64(end), ctypes.c_int64(size - end))
-
-
-_FLOCK: Final = Struct("hhqqi")
-"""`struct flock`: type, what the start is counted from, start, length, process."""
-
-
-def _holder(descriptor: int) -> str:
-    """Return who holds the lock of a file. A process in another container has no number here."""
-    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    try:
-        *_, process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked)[: _FLOCK.size])
-    except (OSError, struct_error):
-        process = 0
-    return f"process {process}" if process > 0 else "another process"
-
-
-class RealLock:
-    """A lock on a file that the operating system drops if the process dies."""
-
-    __slots__ = ("_descriptor", "_path")
-
-    # The system's locks do not hold off the process that has them.
-    _held: Final[set[str]] = set()
-
-    def __init__(self, path: str) -> None:
-        self._path = os.path.realpath(path)
-        if self._path in self._held:
-            raise DiskError(path, "lock", Reason.LOCKED, "this process has locked it already")
-        try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
-        except OSError as error:
-            raise disk_error(error, path, "lock") from error
-        try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = _holder(self._descriptor)
-            os.close(self._descriptor)
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                raise DiskError(path, "lock", Reason.LOCKED, holder) from error
-            raise disk_error(error, path, "lock") from error
-        self._held.add(self._path)
-
-    def is_in_place(self) -> bool:
-        """Say whether the file that is locked is still the one at its path."""
-        try:
-            there = os.stat(self._path)
-            held = os.fstat(self._descriptor)
-        except OSError:
-            return False
-        return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
-
-    def release(self) -> None:
-        """Let other processes have it."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-            self._held.discard(self._path)
 
 
 def _syncfs(descriptor: int) -> None:

@@ -13,7 +13,8 @@ from threading import Thread
 from time import monotonic_ns
 from typing import Final
 
-from ottla.runtime.disk import RealFile, disk_error
+from ottla.runtime.disk import RealFile
+from ottla.runtime.disk_errors import disk_error
 from ottla.runtime.kernel_syncs import KernelSyncs
 from ottla.runtime.poller import ServingLoop
 from ottla.world.disk import DiskError, Reason

@@ -20,7 +20,7 @@ It is stricter than a real disk in one thing: a handle is looked up by its path 
 descriptor had just been closed for lack of room. It keeps no time: `now_ms` is set by the test.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -28,6 +28,7 @@ from random import Random
 from typing import Final
 from zlib import crc32
 
+from ottla.testing.disk_nodes import copy_directory, copy_node, settle_names, walk
 from ottla.testing.power_cut import Dice, DirectoryNode, FileNode, NameChange, Node, cut_power_of_names
 from ottla.world.disk import Buffer, DiskError, Entry, Reason, Usage
 
@@ -297,7 +298,7 @@ class SimulatedDisk:
             for change in self._names:
                 change.apply_to_durable()
             self._names = []
-            for node in _walk(self._root):
+            for node in walk(self._root):
                 if isinstance(node, FileNode):
                     node.sync()
         self.end_change(path)
@@ -353,7 +354,7 @@ class SimulatedDisk:
         dice = Dice(rng or self.rng)
         cut_power_of_names(self._names, dice)
         self._names = []
-        files = [node for node in _settle_names(self._root) if isinstance(node, FileNode)]
+        files = [node for node in settle_names(self._root) if isinstance(node, FileNode)]
         changed = [index for index, node in enumerate(files) if node.changes]
         torn = dice.choice(changed) if changed and dice.coin() else -1
         for index, node in enumerate(files):
@@ -421,12 +422,14 @@ class SimulatedDisk:
         twin.has_forgotten = self.has_forgotten
         twin.boots = self.boots
         copies: dict[int, Node] = {}
-        twin._root = _copy_directory(self._root, copies)
+        twin._root = copy_directory(self._root, copies)
         for change in self._names:
             source, target = (
-                _copy_directory(directory, copies) for directory in (change.directory, change.new_directory)
+                copy_directory(directory, copies) for directory in (change.directory, change.new_directory)
             )
-            twin._names.append(NameChange(source, change.old, target, change.new, _copy(change.node, copies)))
+            twin._names.append(
+                NameChange(source, change.old, target, change.new, copy_node(change.node, copies))
+            )
         self._digest()
         twin._trace = self._trace.copy()
         return twin
@@ -443,7 +446,7 @@ class SimulatedDisk:
 
     def used_bytes(self) -> int:
         """Return how many bytes all files have, as seen by a process."""
-        return sum(len(node.content) for node in _walk(self._root) if isinstance(node, FileNode))
+        return sum(len(node.content) for node in walk(self._root) if isinstance(node, FileNode))
 
     # For handles, and for those who look inside.
 
@@ -571,43 +574,3 @@ def _entry(name: str, node: Node) -> Entry:
     if isinstance(node, DirectoryNode):
         return Entry(name, True, 0, node.modified_ms)
     return Entry(name, False, len(node.content), node.modified_ms)
-
-
-def _walk(directory: DirectoryNode) -> Iterable[Node]:
-    """Go through everything below a directory, in order of names."""
-    for name in sorted(directory.entries):
-        node = directory.entries[name]
-        yield node
-        if isinstance(node, DirectoryNode):
-            yield from _walk(node)
-
-
-def _settle_names(root: DirectoryNode) -> Sequence[Node]:
-    """Make the durable names the only ones, and return what can still be reached."""
-    reached: list[Node] = [root]
-    for node in reached:
-        if isinstance(node, DirectoryNode):
-            node.entries = dict(node.durable)
-            reached.extend(node.entries[name] for name in sorted(node.entries))
-    return reached
-
-
-def _copy(node: Node, copies: dict[int, Node]) -> Node:
-    if isinstance(node, DirectoryNode):
-        return _copy_directory(node, copies)
-    if id(node) not in copies:
-        copies[id(node)] = node.copy()
-    return copies[id(node)]
-
-
-def _copy_directory(directory: DirectoryNode, copies: dict[int, Node]) -> DirectoryNode:
-    found = copies.get(id(directory))
-    if isinstance(found, DirectoryNode):
-        return found
-    twin = DirectoryNode(directory.modified_ms)
-    copies[id(directory)] = twin
-    for name, node in directory.entries.items():
-        twin.entries[name] = _copy(node, copies)
-    for name, node in directory.durable.items():
-        twin.durable[name] = _copy(node, copies)
-    return twin

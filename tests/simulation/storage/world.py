@@ -26,9 +26,10 @@ from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.loading.load import load_log
 from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.log import Log
-from ottla.storage.log_dirs.directory import LogDirectory, format_directory, open_directory
+from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind, CheckpointWrite
 from ottla.storage.log_dirs.meta_properties import MetaProperties
+from ottla.storage.log_dirs.opening import format_directory, open_directory
 from ottla.storage.names import FileKind, FileState, segment_file_name
 from ottla.storage.syncing import flush
 from ottla.storage.syncing.flush import FlushTicket

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from ottla.connect.catalog import all_plugins
-from ottla.connect.configs.common import CONNECTOR_CLASS
+from ottla.connect.configs.shared_keys import CONNECTOR_CLASS
 from ottla.connect.data.record import Record
 from ottla.connect.errors import DataError, ToleranceExceeded
 from ottla.connect.running.conversion import Conversion

@@ -16,8 +16,9 @@ from ottla.runtime.sync_workers import SyncWorkers
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline, StorageError
 from ottla.storage.loading.load import load_log
-from ottla.storage.log_dirs.directory import LogDirectory, format_directory, open_directory
+from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.meta_properties import MetaProperties
+from ottla.storage.log_dirs.opening import format_directory, open_directory
 from ottla.storage.volume import Volume
 from ottla.testing.simulated_disk import SimulatedDisk
 from ottla.world.disk import Disk, DiskError, Reason

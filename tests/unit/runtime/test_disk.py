@@ -10,7 +10,8 @@ from typing import Final
 
 import pytest
 
-from ottla.runtime.disk import RealDisk, RealFile, _syncs_whole_file_systems, disk_error
+from ottla.runtime.disk import RealDisk, RealFile, _syncs_whole_file_systems
+from ottla.runtime.disk_errors import disk_error
 from ottla.world.disk import Disk, DiskError, Entry, File, Reason
 
 

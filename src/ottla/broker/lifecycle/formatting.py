@@ -14,9 +14,9 @@ from ottla.quorum.random_id import random_id
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.disk import RealDisk
 from ottla.storage.file_errors import CorruptFile
-from ottla.storage.log_dirs.directory import format_directory
 from ottla.storage.log_dirs.meta_properties import FILE as META_PROPERTIES_FILE
 from ottla.storage.log_dirs.meta_properties import MetaProperties, decode_meta_properties
+from ottla.storage.log_dirs.opening import format_directory
 from ottla.world.disk import Disk, DiskError
 from ottla.world.randomness import Randomness
 

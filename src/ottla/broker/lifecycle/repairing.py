@@ -46,9 +46,10 @@ from ottla.storage.damages.damage import SUFFIX, Damage, keep_copy
 from ottla.storage.errors import DamagedLog, StorageError
 from ottla.storage.file_errors import CorruptFile
 from ottla.storage.log_dirs.checkpoints import LEADER_EPOCH_FILE, decode_epoch_checkpoint
-from ottla.storage.log_dirs.directory import LogDirectory, open_directory
+from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.meta_properties import FILE as META_PROPERTIES_FILE
 from ottla.storage.log_dirs.meta_properties import decode_meta_properties
+from ottla.storage.log_dirs.opening import open_directory
 from ottla.storage.log_dirs.partition_metadata import read_topic_id
 from ottla.storage.names import (
     METADATA_PARTITION,

@@ -281,55 +281,19 @@ class NodeStart:
 
     def _open_quorum(self, directories: LogDirectories) -> None:
         """Open the metadata log, and take part in the quorum until this node knows what the cluster knows."""
-        config, world = self._configs.node, self._world
+        config, world, metadata = self._configs.node, self._world, self._metadata
         assert self._flusher is not None, "the directories were opened with it"
         directory = directories.directories[0]
-        if damaged_metadata.is_alone(config):
-            check_metadata(directories)
-        if directory.meta.directory_id is None:
-            raise UnusableDirectory(
-                directory.path, "its meta.properties has no directory.id: restore the original one"
-            )
-        cluster_id = directory.meta.cluster_id or ""
-        settings = QuorumSettings(
-            controller=ControllerSettings(config.node_id, cluster_id, self._configs.layers.static),
-            voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
-            config=config,
-        )
-        metadata = self._metadata
         memory = new_peer_memory()
         security = self._security_to_controllers()
-        self._messenger = QuorumMessenger(partial(make_quorum_link, world, config, memory, security))
-        quorum_world = QuorumWorld(
-            directory.volume,
-            world.clock,
-            world.scheduler.call_later,
-            world.random,
-            self._give_up,
-            self._messenger,
-            SyncedMetadata(
-                directory.was_clean,
-                directory.find_synced(METADATA_PARTITION),
-                directory.find_stopped(METADATA_PARTITION),
-            ),
-            partial(begin_to_write, directories),
-            partial(self._check_security, directory.path),
-        )
-        quorum = start_quorum(settings, metadata, quorum_world)
-        directory.metadata_log = quorum.driver.log
-        for damage in quorum.driver.log.damages:
-            tell(directory.volume, damage)
+        messenger = QuorumMessenger(partial(make_quorum_link, world, config, memory, security))
+        self._messenger = messenger
+        quorum = self._start_quorum(directories, messenger)
+        make_link = partial(make_controller_link, world, config, memory, security)
         channel = ClusterController(
-            quorum,
-            LocalController(quorum.ask),
-            ChannelWorld(
-                world.clock, world.scheduler, partial(make_controller_link, world, config, memory, security)
-            ),
+            quorum, LocalController(quorum.ask), ChannelWorld(world.clock, world.scheduler, make_link)
         )
-        own = [address for address in self._addresses if address.listener.name in config.controller_listeners]
-        controller_parts = ControllerParts(world, quorum, metadata, own, self._audit, self._logins)
-        controller = ControllerServer(config.node_id, cluster_id, self._configs, controller_parts)
-        controller.listeners.start()
+        controller = self._serve_as_controller(quorum, directory.meta.cluster_id or "")
         if quorum.driver.replica.is_only_voter:
             # It commits what it has synced.
             quorum.flush()
@@ -350,7 +314,7 @@ class NodeStart:
             channel,
             controller,
             registration,
-            self._messenger,
+            messenger,
         )
         quorum.when_caught_up(
             partial(self._run, lambda: self._check_security(directory.path, metadata.image))
@@ -362,6 +326,52 @@ class NodeStart:
             quorum.when_caught_up(partial(self._then, self._make_broker, self._parts))
         else:
             self._then(self._serve_controller, self._parts)
+
+    def _start_quorum(self, directories: LogDirectories, messenger: QuorumMessenger) -> MetadataQuorum:
+        """Read the metadata log, and begin to take part in the quorum."""
+        config, world = self._configs.node, self._world
+        directory = directories.directories[0]
+        if damaged_metadata.is_alone(config):
+            check_metadata(directories)
+        if directory.meta.directory_id is None:
+            raise UnusableDirectory(
+                directory.path, "its meta.properties has no directory.id: restore the original one"
+            )
+        cluster_id = directory.meta.cluster_id or ""
+        settings = QuorumSettings(
+            controller=ControllerSettings(config.node_id, cluster_id, self._configs.layers.static),
+            voter=VoterIdentity(config.node_id, directory.meta.directory_id, controller_endpoint(config)),
+            config=config,
+        )
+        quorum_world = QuorumWorld(
+            directory.volume,
+            world.clock,
+            world.scheduler.call_later,
+            world.random,
+            self._give_up,
+            messenger,
+            SyncedMetadata(
+                directory.was_clean,
+                directory.find_synced(METADATA_PARTITION),
+                directory.find_stopped(METADATA_PARTITION),
+            ),
+            partial(begin_to_write, directories),
+            partial(self._check_security, directory.path),
+        )
+        quorum = start_quorum(settings, self._metadata, quorum_world)
+        directory.metadata_log = quorum.driver.log
+        for damage in quorum.driver.log.damages:
+            tell(directory.volume, damage)
+        return quorum
+
+    def _serve_as_controller(self, quorum: MetadataQuorum, cluster_id: str) -> ControllerServer:
+        """Serve the listeners of the controller, of which a node without that role has none."""
+        config = self._configs.node
+        own = [address for address in self._addresses if address.listener.name in config.controller_listeners]
+        parts = ControllerParts(self._world, quorum, self._metadata, own, self._audit, self._logins)
+        controller = ControllerServer(config.node_id, cluster_id, self._configs, parts)
+        controller.listeners.start()
+        return controller
 
     def _check_security(self, directory: str, image: MetadataImage) -> None:
         """Refuse rules and users that would mean nothing. Others may bring them after this node has begun."""

@@ -162,7 +162,7 @@ def write_properties(
 
 def check_unused(nodes: Sequence[LocalNode]) -> None:
     """Refuse to start anything if one of the directories is in use: the others would go on alone."""
-    from ottla.runtime.disk import RealLock
+    from ottla.runtime.file_locks import RealLock
     from ottla.storage.names import LOCK_FILE
     from ottla.world.disk import DiskError, Reason
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from ottla.connect.configs.common import CONNECTOR_CLASS
 from ottla.connect.configs.keys import Kind
 from ottla.connect.configs.providers import ConfigProviders
 from ottla.connect.configs.secrets import Secrets
+from ottla.connect.configs.shared_keys import CONNECTOR_CLASS
 from ottla.connect.plugins import Plugins
 
 

@@ -6,18 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from ottla.connect.configs.common import (
-    CONNECTOR_CLASS,
-    DLQ_TOPIC,
-    NAME,
-    PREDICATES,
-    SINK_KEYS,
-    SOURCE_KEYS,
-    TOPICS,
-    TOPICS_REGEX,
-    TRANSFORMS,
-    common_keys,
-)
 from ottla.connect.configs.keys import (
     REQUIRED,
     Importance,
@@ -30,6 +18,18 @@ from ottla.connect.configs.keys import (
     text_of,
 )
 from ottla.connect.configs.permissions import Permissions
+from ottla.connect.configs.shared_keys import (
+    CONNECTOR_CLASS,
+    DLQ_TOPIC,
+    NAME,
+    PREDICATES,
+    SINK_KEYS,
+    SOURCE_KEYS,
+    TOPICS,
+    TOPICS_REGEX,
+    TRANSFORMS,
+    common_keys,
+)
 from ottla.connect.errors import RestError
 from ottla.connect.plugins import ConnectorPlugin, Plugin, PluginKind, Plugins
 

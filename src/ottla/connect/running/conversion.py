@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from ottla.client.consumer.record import ConsumerRecord
-from ottla.connect.configs.common import (
+from ottla.connect.configs.keys import Kind, parse
+from ottla.connect.configs.shared_keys import (
     CONNECTOR_CLASS,
     HEADER_CONVERTER,
     KEY_CONVERTER,
     TRANSFORMS,
     VALUE_CONVERTER,
 )
-from ottla.connect.configs.keys import Kind, parse
 from ottla.connect.converters.converter import Converter, HeaderConverter
 from ottla.connect.converters.plain import ValueHeaderConverter
 from ottla.connect.data.record import Record

@@ -20,13 +20,13 @@ from ottla.client.consumer.offsets import CommitFailed, RebalanceInProgress
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.producer.producer import Producer
-from ottla.connect.configs.common import (
+from ottla.connect.configs.keys import Kind, parse
+from ottla.connect.configs.shared_keys import (
     DLQ_REPLICATION,
     RETRY_DELAY_MAX,
     TOPICS,
     TOPICS_REGEX,
 )
-from ottla.connect.configs.keys import Kind, parse
 from ottla.connect.data.record import Record
 from ottla.connect.plugins import Config
 from ottla.connect.running.conversion import Conversion

@@ -13,7 +13,7 @@ from ottla.client.admin.admin import Admin
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.producer.batch import SentRecord
 from ottla.client.producer.producer import Producer
-from ottla.connect.configs.common import TOPIC_PARTITIONS, TOPIC_REPLICATION
+from ottla.connect.configs.shared_keys import TOPIC_PARTITIONS, TOPIC_REPLICATION
 from ottla.connect.data.record import Record
 from ottla.connect.plugins import Config
 from ottla.connect.running.conversion import Conversion, SerializedRecord

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla import __version__
-from ottla.connect.configs.common import CONNECTOR_CLASS, TASKS_MAX
 from ottla.connect.configs.providers import with_variables
 from ottla.connect.configs.resolving import Resolver
 from ottla.connect.configs.secrets import Secrets
+from ottla.connect.configs.shared_keys import CONNECTOR_CLASS, TASKS_MAX
 from ottla.connect.configs.validation import connector_of
 from ottla.connect.errors import ConnectError
 from ottla.connect.fencing import Fencing

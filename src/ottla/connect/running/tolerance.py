@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
-from ottla.connect.configs.common import DLQ_HEADERS, DLQ_TOPIC, LOG_ENABLE, LOG_MESSAGES, TOLERANCE
+from ottla.connect.configs.shared_keys import DLQ_HEADERS, DLQ_TOPIC, LOG_ENABLE, LOG_MESSAGES, TOLERANCE
 from ottla.connect.errors import DataError, ToleranceExceeded
 from ottla.connect.plugins import Config
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from ottla import __version__
 from ottla.client import surroundings
-from ottla.connect.configs.common import CONNECTOR_CLASS, NAME
+from ottla.connect.configs.shared_keys import CONNECTOR_CLASS, NAME
 from ottla.connect.configs.validation import check_config, plugin_keys, validate
 from ottla.connect.errors import ConnectError, RestError, not_found, unknown_connector
 from ottla.connect.herding import decide

@@ -10,7 +10,8 @@ from ottla.model.ids import NodeId, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.storage.errors import LogDirectoryOffline, UnusableDirectory
 from ottla.storage.log import Log
-from ottla.storage.log_dirs.directory import DirectoryDeletion, LogDirectory, open_directory, parse_state
+from ottla.storage.log_dirs.directory import DirectoryDeletion, LogDirectory, parse_state
+from ottla.storage.log_dirs.opening import open_directory
 from ottla.storage.names import DirectoryState
 from ottla.storage.volume import Volume
 

@@ -12,7 +12,7 @@ else is ever made here.
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from ottla.model.ids import NodeId, Offset, TopicPartition
+from ottla.model.ids import Offset, TopicPartition
 from ottla.model.uuid import METADATA_TOPIC_ID, Uuid
 from ottla.storage import retention
 from ottla.storage.config import LogConfig
@@ -25,13 +25,12 @@ from ottla.storage.file_errors import CorruptFile
 from ottla.storage.loading.load_request import LoadRequest
 from ottla.storage.loading.new_log import NewLog, make_logs
 from ottla.storage.log import Log
-from ottla.storage.log_dirs import clean_shutdown, meta_properties, partition_metadata
+from ottla.storage.log_dirs import clean_shutdown, partition_metadata
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind, CheckpointWrite, DirectoryCheckpoints
 from ottla.storage.log_dirs.epoch_note import EpochNote
 from ottla.storage.log_dirs.meta_properties import MetaProperties
 from ottla.storage.log_dirs.partition_metadata import read_topic_id
 from ottla.storage.names import (
-    LOCK_FILE,
     METADATA_PARTITION,
     REMOTE_INDEX_CACHE_DIRECTORY,
     DirectoryState,
@@ -537,73 +536,6 @@ class LogDirectory:
 def parse_state(path: str) -> DirectoryState:
     """Return what the partition's directory at `path` is there for."""
     return parse_directory_name(path.rpartition("/")[2]).state
-
-
-def format_directory(disk: Disk, path: str, meta: MetaProperties) -> None:
-    """Make a directory one that a node may use. One that is formatted already is refused."""
-    disk.make_directory(path)
-    meta_path = f"{path}/{meta_properties.FILE}"
-    if disk.exists(meta_path):
-        raise UnusableDirectory(path, "it is already formatted")
-    disk.write_file_atomically(meta_path, meta_properties.encode_meta_properties(meta))
-
-
-def open_directory(
-    volume: Volume, node_id: NodeId | None = None, cluster_id: str | None = None
-) -> LogDirectory:
-    """Lock a directory and find out whose it is.
-
-    Raises `UnusableDirectory` if it is in use, not formatted, or of another node or cluster, and
-    `LogDirectoryOffline` if the disk fails.
-    """
-    disk, path = volume.disk, volume.path
-    try:
-        if not disk.exists(path):
-            raise UnusableDirectory(path, "the directory does not exist")
-        lock = disk.lock(f"{path}/{LOCK_FILE}")
-    except DiskError as error:
-        if error.reason is Reason.LOCKED:
-            who = error.detail or "another process"
-            raise UnusableDirectory(path, f"{who} is using it: stop that process first") from error
-        raise volume.fail(error) from error
-    try:
-        meta = _read_meta(disk, path, node_id, cluster_id)
-        directory = LogDirectory(volume, lock, meta, _read_clean_stop(disk, path))
-    except DiskError as error:
-        lock.release()
-        raise volume.fail(error) from error
-    except UnusableDirectory:
-        lock.release()
-        raise
-    return directory
-
-
-def _read_meta(disk: Disk, path: str, node_id: NodeId | None, cluster_id: str | None) -> MetaProperties:
-    try:
-        meta = meta_properties.decode_meta_properties(disk.read_file(f"{path}/{meta_properties.FILE}"))
-    except CorruptFile as error:
-        raise UnusableDirectory(path, str(error)) from error
-    except DiskError as error:
-        if error.reason is not Reason.NOT_FOUND:
-            raise
-        raise UnusableDirectory(path, f"it has no {meta_properties.FILE}, so it is not formatted") from error
-    if node_id is not None and meta.node_id is not None and meta.node_id != node_id:
-        raise UnusableDirectory(path, f"it belongs to node {meta.node_id}, but this is node {node_id}")
-    if cluster_id is not None and meta.cluster_id is not None and meta.cluster_id != cluster_id:
-        raise UnusableDirectory(
-            path, f"it belongs to cluster {meta.cluster_id}, but this is cluster {cluster_id}"
-        )
-    return meta
-
-
-def _read_clean_stop(disk: Disk, path: str) -> int:
-    """Return the broker epoch of the mark of a clean stop."""
-    try:
-        return clean_shutdown.decode_clean_shutdown(disk.read_file(f"{path}/{clean_shutdown.FILE}"))
-    except DiskError as error:
-        if error.reason is not Reason.NOT_FOUND:
-            raise
-        return NO_CLEAN_STOP
 
 
 def _remove_clean_stop(disk: Disk, path: str) -> None:

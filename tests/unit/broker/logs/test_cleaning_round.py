@@ -32,8 +32,9 @@ from ottla.storage.deletion import Deletion
 from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.loading.load import load_log
 from ottla.storage.log import Log
-from ottla.storage.log_dirs.directory import LogDirectory, format_directory, open_directory
+from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.meta_properties import MetaProperties
+from ottla.storage.log_dirs.opening import format_directory, open_directory
 from ottla.storage.names import DirectoryState
 from ottla.storage.volume import Volume
 from ottla.world.disk import Reason

@@ -12,8 +12,8 @@ from ottla.storage.errors import LogDirectoryOffline, UnusableDirectory
 from ottla.storage.loading.load import load_log
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directories import LogDirectories, open_directories
-from ottla.storage.log_dirs.directory import format_directory
 from ottla.storage.log_dirs.meta_properties import MetaProperties
+from ottla.storage.log_dirs.opening import format_directory
 from ottla.storage.volume import Volume
 from ottla.testing.simulated_disk import PowerCut, SimulatedDisk
 from ottla.world.disk import DiskError, Reason

@@ -14,15 +14,10 @@ from ottla.storage.errors import LogDirectoryOffline, StorageError, UnusableDire
 from ottla.storage.loading.load import load_log
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.checkpoints import decode_offset_checkpoint
-from ottla.storage.log_dirs.directory import (
-    NO_CLEAN_STOP,
-    DirectoryDeletion,
-    LogDirectory,
-    format_directory,
-    open_directory,
-)
+from ottla.storage.log_dirs.directory import NO_CLEAN_STOP, DirectoryDeletion, LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
 from ottla.storage.log_dirs.meta_properties import MetaProperties
+from ottla.storage.log_dirs.opening import format_directory, open_directory
 from ottla.storage.names import DirectoryState
 from ottla.storage.volume import Volume
 from ottla.testing.simulated_disk import PowerCut, SimulatedDisk

@@ -10,9 +10,9 @@ from tests.unit.storage.logs import append, batch
 from ottla.runtime.disk import RealDisk
 from ottla.storage.config import LogConfig
 from ottla.storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
-from ottla.storage.log_dirs.directory import format_directory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
 from ottla.storage.log_dirs.epoch_note import FILE, EpochNote
+from ottla.storage.log_dirs.opening import format_directory
 from ottla.testing.simulated_disk import SimulatedDisk
 from ottla.world.disk import DiskError, Reason
 
