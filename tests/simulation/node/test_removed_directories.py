@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 from tests.simulation.cluster.plan import quick_settings
+from tests.simulation.node import test_failed_directories as failed_directories
 
 from ottla import Admin, Consumer, Producer
 from ottla.model.ids import TopicPartition
@@ -63,7 +64,9 @@ class World:
 
 
 @pytest.mark.parametrize("end", [SimulatedNode.stop, SimulatedNode.kill])
-def test_a_node_that_lacks_a_directory_is_no_eligible_leader(end: Callable[[SimulatedNode], None]) -> None:
+def test_a_node_that_lacks_a_directory_is_no_eligible_leader(
+    end: Callable[[SimulatedNode], None], caplog: pytest.LogCaptureFixture
+) -> None:
     it = World()
     first, second = it.cluster[1], it.cluster[2]
     there = {index for index, path in it.places(second).items() if path.startswith(f"{SECOND}/")}
@@ -77,6 +80,24 @@ def test_a_node_that_lacks_a_directory_is_no_eligible_leader(end: Callable[[Simu
     it.simulation.run_for(5_000)
     assert it.places(second).keys() == set(range(PARTITIONS)), "it begins again in the directory that it has"
     assert set(it.leaders().values()) == {NO_LEADER}
+    assert f"{len(there)} replicas, such as orders-{min(there)}, lay in directories that" in caplog.text
     first.start()
     it.simulation.run_until(lambda: set(it.leaders().values()) == {first.node_id})
     assert it.loop.run(it.count()) == dict.fromkeys(range(PARTITIONS), RECORDS)
+
+
+def test_records_are_back_when_a_directory_is_named_again() -> None:
+    it = failed_directories.World()
+    before = it.places()
+    it.one.stop()
+    it.one.settings["log.dirs"] = DATA
+    it.one.start()
+    it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
+    assert min(it.ends().values()) == 0, "nobody else has what was there"
+
+    it.one.stop()
+    it.one.settings["log.dirs"] = f"{DATA},{SECOND}"
+    it.one.start()
+    it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
+    assert it.places() == before
+    assert set(it.ends().values()) == {RECORDS}

@@ -185,10 +185,19 @@ class Partitions:
                 for number, record in topic.partitions.items()
                 if self._node_id in record.replicas
             ]
-        self.lacks_a_directory = any(self._is_nowhere(change) for change, _ in coming)
+        nowhere = [change for change, _ in coming if self._is_nowhere(change)]
+        self.lacks_a_directory = bool(nowhere)
         self._take_all(coming)
         if self._directories.offline_paths:
             self._report_missing(coming)
+        elif nowhere:
+            _logger.critical(
+                "%d replicas, such as %s-%d, lay in directories that log.dirs does not name any more, and "
+                "begin again without records: if that is a mistake, stop the node and name them again",
+                len(nowhere),
+                nowhere[0].topic,
+                nowhere[0].partition,
+            )
         self._leaving.go_on()
 
     def _take_all(self, coming: Sequence[tuple[PartitionChange, TopicSettings]]) -> None:
