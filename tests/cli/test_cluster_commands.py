@@ -37,7 +37,7 @@ def read_as_group(bootstrap: str, topic: str, group: str, count: int) -> None:
 
 def shown_until(holds: Callable[[Any], bool], *words: str, bootstrap: str) -> Any:
     """Ask until the answer is as it should be: some changes are told of before they are everywhere."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while not holds(shown := succeed(*words, "--json", bootstrap=bootstrap).data):
         assert time.monotonic() < deadline, shown
     return shown

@@ -26,7 +26,7 @@ def journal_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 def wait_for_journal(bootstrap: str) -> None:
     """Wait for the journal, which begins with the first thing that happens."""
     succeed("topic", "create", "anything", bootstrap=bootstrap)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while ask(10, "why", "silent", "nobody", "--over=0.1", "--json", bootstrap=bootstrap).data["missing"]:
         assert time.monotonic() < deadline
 
@@ -60,7 +60,7 @@ def member(bootstrap: str, topic: str, group: str) -> Consumer:
 
 
 def read(consumer: Consumer, count: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while count:
         assert time.monotonic() < deadline
         message = consumer.poll(1)
@@ -173,7 +173,7 @@ def test_the_story_of_a_record(bootstrap: str, name: str, tmp_path: Path) -> Non
     consumer = member(bootstrap, name, name)
     read(consumer, 30)
     has_journal = "ottla" in name
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while True:
         picture = tmp_path / "story.svg"
         story = succeed("trace", f"{name}/0@12", "--json", f"--svg={picture}", bootstrap=bootstrap).data
@@ -282,7 +282,7 @@ def test_what_was_deleted_before_it_was_read_is_lost(bootstrap: str, name: str) 
 
 def test_the_journal_is_shown_in_lines(journal_bootstrap: str, name: str) -> None:
     succeed("topic", "create", name, bootstrap=journal_bootstrap)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     lines: list[Any] = []
     while not lines:
         assert time.monotonic() < deadline

@@ -20,8 +20,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-START_TIMEOUT_S = 40
-DRAIN_TIMEOUT_S = 60
+START_TIMEOUT_S = 180
+DRAIN_TIMEOUT_S = 240
 
 
 class Note(NamedTuple):

@@ -25,7 +25,7 @@ QUICK_TIMES = {
     "group.consumer.session.timeout.ms": "6000",
     "num.partitions": "3",
 }
-SETTLE_TIMEOUT_S = 60
+SETTLE_TIMEOUT_S = 240
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,9 @@ def own_node(tmp_path: Path) -> OttlaNode:
     return OttlaNode(tmp_path, QUICK)
 
 
+@pytest.mark.thorough(
+    guard="tests/simulation/registry/test_instances.py::test_the_next_instance_writes_when_the_first_has_left"
+)
 def test_a_killed_writer_loses_no_schema_and_no_id_is_given_twice(own_node: OttlaNode) -> None:
     with own_node as node:
         instances = [RegistryProcess(node.bootstrap) for _ in range(3)]
@@ -119,6 +122,9 @@ def _check(instance: RegistryProcess, acknowledged: dict[int, int]) -> None:
     assert all(len(numbers) == 1 for numbers in by_id.values())
 
 
+@pytest.mark.thorough(
+    guard="tests/simulation/registry/test_instances.py::test_what_another_instance_gets_is_written_by_the_one_that_writes"
+)
 def test_followers_forward_what_is_to_be_written(node: OttlaNode, subject: str) -> None:
     arguments = ("--topic", "_schemas_shared", "--group", "shared")
     with (

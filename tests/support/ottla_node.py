@@ -20,8 +20,8 @@ from tests.support.byte_code import keep_byte_code
 
 from ottla.testing.ports import free_port
 
-START_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 60
+START_TIMEOUT_S = 180
+STOP_TIMEOUT_S = 180
 KEEPS_OLD_RECORDS = {"log.initial.task.delay.ms": "3600000"}
 """For tests that write records of years ago: the first look for what is too old comes after all of them."""
 

@@ -17,7 +17,7 @@ from ottla.testing.ports import free_port
 
 _PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 _USER = "postgres"
-_PATIENCE_S = 60.0
+_PATIENCE_S = 180.0
 
 
 def _find_programs() -> Path | None:

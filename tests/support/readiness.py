@@ -22,7 +22,7 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequ
 GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 
-_TIMEOUT_S = 60
+_TIMEOUT_S = 180
 
 
 def ask_once_ready(
