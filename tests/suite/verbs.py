@@ -131,6 +131,7 @@ CRASHES: Final[Mapping[str, Run]] = {
     "connectors": Run("tests.connect.changes", "kill a connector, its broker, PostgreSQL", "--kills", "30"),
     "frames": Run("tests.fuzz.hostile_frames", "decode hostile frames", "--frames", "1000000", "--seed"),
     "logins": Run("tests.fuzz.hostile_logins", "talk as a hostile peer", "--talks", "100000", "--seed"),
+    "requests": Run("tests.fuzz.hostile_requests", "serve spoilt requests", "--requests", "200000", "--seed"),
     "siege": Run("tests.cluster.siege", "many peers that never log in", "--peers", "2000"),
 }
 

@@ -130,9 +130,10 @@ def _refuse_produce(
     ask: ProduceRequest, topics: Sequence[TopicProduceData], error_code: ErrorCode
 ) -> ProduceResponse:
     if ask.acks == 0:
+        of_what = topics[0].name or str(topics[0].topic_id) if topics else "no topic"
         raise CloseConnection(
             "a producer with acks=0 gets no answer, so its connection is closed to report "
-            f"{error_code.name} for {topics[0].name or topics[0].topic_id}"
+            f"{error_code.name} for {of_what}"
         )
     return ProduceResponse(
         responses=tuple(

@@ -242,16 +242,18 @@ def _find_uninitialized(shard: ShareShard, key: ShareKey) -> Outcome | None:
 
 
 def _find_late_leader(shard: ShareShard, key: ShareKey, leader_epoch: int) -> Outcome | None:
-    if leader_epoch == UNKNOWN or shard.leader_epochs.get(key, UNKNOWN) <= leader_epoch:
+    known = shard.leader_epochs.get(key, UNKNOWN)
+    if leader_epoch == UNKNOWN or known <= leader_epoch:
         return None
-    message = f"The leader epoch {leader_epoch} is older than {shard.leader_epochs[key]}."
+    message = f"The leader epoch {leader_epoch} is older than {known}."
     return Outcome(ErrorCode.FENCED_LEADER_EPOCH, message)
 
 
 def _find_late_state(shard: ShareShard, key: ShareKey, state_epoch: int) -> Outcome | None:
-    if state_epoch == UNKNOWN or shard.state_epochs.get(key, UNKNOWN) <= state_epoch:
+    known = shard.state_epochs.get(key, UNKNOWN)
+    if state_epoch == UNKNOWN or known <= state_epoch:
         return None
-    message = f"The state epoch {state_epoch} is older than {shard.state_epochs[key]}."
+    message = f"The state epoch {state_epoch} is older than {known}."
     return Outcome(ErrorCode.FENCED_STATE_EPOCH, message)
 
 

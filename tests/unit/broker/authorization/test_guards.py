@@ -14,6 +14,7 @@ from ottla.broker.lifecycle.startup import Node
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import Session
 from ottla.broker.serving.handlers import declared_of
+from ottla.broker.serving.replies import CloseConnection
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.security.principal import Principal
 from ottla.security.standard_authorizer import CLASS_NAME
@@ -26,7 +27,7 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsReques
 from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from ottla.wire.messages.produce import ACKS_LETTERS, ACKS_MIRRORED
+from ottla.wire.messages.produce import ACKS_LETTERS, ACKS_MIRRORED, ProduceRequest
 
 BOSS, MALLORY = Principal("User", "boss"), Principal("User", "mallory")
 TOPIC = "payments"
@@ -212,3 +213,8 @@ def test_many_rules_are_one_change(node: Node) -> None:
     assert node.broker.authorizer.version == version + 1
     gone = ask_as(node, BOSS, DeleteAclsRequest(filters=(rules_of(bob),)))
     assert len(gone.filter_results[0].matching_acls) == 500
+
+
+def test_a_producer_that_may_do_nothing_and_sends_nothing_is_let_go(node: Node) -> None:
+    with pytest.raises(CloseConnection, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED for no topic"):
+        ask_as(node, MALLORY, ProduceRequest(transactional_id="t", acks=0, timeout_ms=1, topic_data=()))

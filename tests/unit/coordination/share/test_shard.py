@@ -7,6 +7,7 @@ import pytest
 from tests.support.group_world import ManualClock
 
 from ottla.coordination.runtime.timers import Timers
+from ottla.coordination.share.coordinator import _find_late_leader, _find_late_state
 from ottla.coordination.share.settings import ShareSettings
 from ottla.coordination.share.state import (
     PartitionState,
@@ -18,6 +19,7 @@ from ottla.coordination.share.state import (
 )
 from ottla.coordination.share.state_batches import StateBatch
 from ottla.model.uuid import Uuid
+from ottla.wire.error_code import ErrorCode
 
 TOPIC = Uuid(b"the orders of us")
 KEYS = [ShareKey("g", TOPIC, number) for number in range(3)]
@@ -143,3 +145,11 @@ def test_while_it_loads_offsets_are_those_of_the_log() -> None:
     world.log = [None] * 7
     world.shard.replay((snapshot_record(KEYS[0], state()), snapshot_record(KEYS[1], state())), None)
     assert world.shard.first_needed_offset() == 7
+
+
+def test_an_epoch_that_cannot_be_is_late_also_if_there_is_no_state(world: World) -> None:
+    late = _find_late_state(world.shard, KEYS[0], -2), _find_late_leader(world.shard, KEYS[0], -2)
+    assert [one and one.error_code for one in late] == [
+        ErrorCode.FENCED_STATE_EPOCH,
+        ErrorCode.FENCED_LEADER_EPOCH,
+    ]
