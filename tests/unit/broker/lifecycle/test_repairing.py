@@ -276,3 +276,21 @@ def test_garbage_in_the_file_that_formatting_wrote_is_set_aside_with_the_rest(ro
     done = repair_metadata(_configs(root))
     assert f"removed {bootstrap}; a copy is {bootstrap}.damaged" in done
     _all_there(root)
+
+
+def test_what_cannot_be_used_at_all_is_copied_before_it_is_taken_away(root: Path) -> None:
+    log, snapshot = root / "data" / LOG, root / "data" / SNAPSHOT
+    log.write_bytes(b"\xff" * 300)
+    snapshot.write_bytes(b"\xff" * 200)
+
+    done = repair_metadata(_configs(root))
+
+    assert any(
+        sentence.startswith("the metadata starts again; copies of the old files are in ") for sentence in done
+    )
+    copies = {path.name: path.read_bytes() for path in (root / "data" / QUORUM).glob("*.damaged*")}
+    assert b"\xff" * 300 in copies.values()
+    assert b"\xff" * 200 in copies.values()
+    assert any(name.startswith("quorum-state") for name in copies), "it counts no more"
+    assert {sentence.partition(" with")[0] for sentence in done} >= {"restored orders", "restored payments"}
+    _all_there(root)
