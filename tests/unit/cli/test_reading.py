@@ -13,6 +13,7 @@ from ottla.cli.records.reading import Reading, Wish
 from ottla.client.errors import BrokerError, ClientError, NoBrokerReached
 from ottla.client.fetching import FetchedPartition, IsolationLevel
 from ottla.model.ids import TopicPartition
+from ottla.records.builder import build_batch
 from ottla.wire.error_code import ErrorCode
 
 P0 = TopicPartition("t", 0)
@@ -115,3 +116,67 @@ def test_nothing_is_asked_for_by_default_but_committed_records_up_to_now() -> No
     assert (wish.follows, wish.skips_damaged) == (False, False)
     assert wish.isolation is IsolationLevel.READ_COMMITTED
     assert Wish(("t",), read_uncommitted=True).isolation is IsolationLevel.READ_UNCOMMITTED
+
+
+class Growing:
+    """A topic that gets a second partition after its first one was read. Each has one record."""
+
+    def __init__(self) -> None:
+        self.partitions = 1
+        self.looks = 0
+
+    async def refresh(self, _topics: object) -> Any:
+        self.looks += 1
+        view = SimpleNamespace(partitions=dict.fromkeys(range(self.partitions)), is_internal=False)
+        return SimpleNamespace(topics={"t": view})
+
+    async def retry(self, once: Callable[[], Awaitable[Any]]) -> Any:
+        return await once()
+
+    async def fetch_once(self, _cluster: Any, positions: Mapping[TopicPartition, int], **_more: Any) -> Any:
+        found = {}
+        for where, offset in positions.items():
+            batch = build_batch([(0, 1, None, b"of %d" % where.partition, ())]) if not offset else b""
+            found[where] = _fetched(where, offset, ErrorCode.NONE)._replace(
+                records=memoryview(batch), high_watermark=1
+            )
+        self.partitions = 2
+        # A broker would make the reader wait, too.
+        await asyncio.sleep(0)
+        return found
+
+
+def _first_values(monkeypatch: pytest.MonkeyPatch, wish: Wish, count: int) -> tuple[list[Any], Growing]:
+    topic = Growing()
+    monkeypatch.setattr(reading, "fetch_once", topic.fetch_once)
+
+    async def list_offsets(_cluster: Any, times: Any, _isolation: IsolationLevel) -> Any:
+        return {where: SimpleNamespace(offset=0 if time == -2 else 1) for where, time in times.items()}
+
+    monkeypatch.setattr(reading, "list_offsets", list_offsets)
+
+    async def read() -> list[Any]:
+        client: Any = topic
+        found: list[Any] = []
+        records = Reading(client, wish, lambda _sentence: None).records()
+        async for record in records:
+            found.append(record.value)
+            if len(found) == count:
+                break
+        await records.aclose()
+        return found
+
+    return asyncio.run(read()), topic
+
+
+def test_who_follows_a_topic_gets_what_is_written_to_partitions_that_come_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, _ = _first_values(monkeypatch, Wish(("t",), follows=True), 2)
+    assert found == [b"of 0", b"of 1"]
+
+
+def test_who_reads_up_to_now_does_not_wait_for_other_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, topic = _first_values(monkeypatch, Wish(("t",)), 2)
+    assert found == [b"of 0"]
+    assert topic.looks == 1
