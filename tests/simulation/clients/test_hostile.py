@@ -17,7 +17,9 @@ def test_clients_keep_their_word_for_long() -> None:
     assert not failures, failures[0].message
 
 
-@pytest.mark.thorough(guard="tests/simulation/clients/test_hostile.py::test_every_bug_can_be_planted")
+@pytest.mark.thorough(
+    guard="tests/simulation/clients/test_hostile.py::test_every_bug_can_be_planted_and_leaves_no_trace"
+)
 def test_a_planted_bug_is_found() -> None:
     """The first seed finds it. All bugs: `make sim WHAT=clients BUGS=1`."""
     with planted(BUGS["batches-keep-memory"]):
