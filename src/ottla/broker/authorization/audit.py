@@ -17,16 +17,14 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ottla.broker.serving.context import RequestContext
+from ottla.quorum.quorum_protocols import CallLater
 from ottla.security.rights import Right
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import fields_of, spec_of
 from ottla.world.clock import Clock
-
-if TYPE_CHECKING:
-    from ottla.broker.serving.context import RequestContext
-    from ottla.quorum.quorum_protocols import CallLater
 
 LOGGER: Final = "ottla.audit"
 LINES_PER_SECOND_MAX: Final = 50
@@ -84,7 +82,7 @@ _BETWEEN_NODES: Final = frozenset(
 class Audit:
     """The audit log of one node."""
 
-    def __init__(self, clock: Clock, node_id: int, call_later: "CallLater | None" = None) -> None:
+    def __init__(self, clock: Clock, node_id: int, call_later: CallLater | None = None) -> None:
         """With `call_later`, what was left out is counted a second later even if nothing follows."""
         self._clock = clock
         self._node_id = node_id
@@ -97,7 +95,7 @@ class Audit:
         self.counts: Counter[str] = Counter()
         """How many events of each kind there were, written or not."""
 
-    def denied(self, context: "RequestContext", right: Right, name: str) -> None:
+    def denied(self, context: RequestContext, right: Right, name: str) -> None:
         """Take note that a client may not do something."""
         self._write(
             "denied",
@@ -108,7 +106,7 @@ class Audit:
             resource=name[:NAME_CHARACTERS_MAX],
         )
 
-    def changed(self, context: "RequestContext", ask: Any) -> None:
+    def changed(self, context: RequestContext, ask: Any) -> None:
         """Take note that a client asks for a change, unless another node has done so already."""
         if context.login == FORWARDED or spec_of(type(ask)).api_key in _BETWEEN_NODES:
             return
@@ -126,7 +124,7 @@ class Audit:
             about=about,
         )
 
-    def logged_in(self, context: "RequestContext") -> None:
+    def logged_in(self, context: RequestContext) -> None:
         """Take note of a login."""
         self._write("login", str(context.principal), **_client(context), by=context.login)
 
@@ -173,7 +171,7 @@ class Audit:
         self._logger.info("%s", json.dumps(line))
 
 
-def _client(context: "RequestContext") -> dict[str, Any]:
+def _client(context: RequestContext) -> dict[str, Any]:
     return {
         "principal": str(context.principal),
         "host": context.host,

@@ -10,10 +10,11 @@ topics that are the same in both.
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ottla.broker.cluster.partition_descriptions import PartitionDescriptions, leader_and_replicas
 from ottla.broker.logs.partition import INTERNAL_TOPICS
+from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.replies import EncodedResponse
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import Topic
@@ -29,9 +30,6 @@ from ottla.wire.messages.metadata import (
 )
 from ottla.wire.metadata_records.partitions import PartitionRecord
 
-if TYPE_CHECKING:
-    from ottla.broker.serving.context import RequestContext
-
 BYTES_MAX: Final = 16 << 20
 """How much memory the answers may take, and the topics as much again. A larger answer is not kept."""
 
@@ -46,7 +44,7 @@ class MetadataAnswers:
         self._answers: dict[Any, EncodedResponse] = {}
         self.described_topics = DescribedTopics()
 
-    def find(self, ask: MetadataRequest, context: "RequestContext") -> EncodedResponse | None:
+    def find(self, ask: MetadataRequest, context: RequestContext) -> EncodedResponse | None:
         """Return the answer to a request that was answered before."""
         image: MetadataImage = context.node.image
         if image.topics is not self._topics or image.brokers is not self._brokers:
@@ -56,7 +54,7 @@ class MetadataAnswers:
         return self._answers.get(_key(ask, context))
 
     def keep(
-        self, ask: MetadataRequest, context: "RequestContext", response: MetadataResponse
+        self, ask: MetadataRequest, context: RequestContext, response: MetadataResponse
     ) -> EncodedResponse:
         """Encode an answer, and keep it if there is room."""
         encoded = EncodedResponse(encode(response, context.version))
@@ -66,7 +64,7 @@ class MetadataAnswers:
         return encoded
 
 
-def _key(ask: MetadataRequest, context: "RequestContext") -> Any:
+def _key(ask: MetadataRequest, context: RequestContext) -> Any:
     return (
         ask,
         context.version,

@@ -6,9 +6,10 @@ What could not be created is not tried again for two heartbeats, and members lea
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ottla.broker.logs.partition import INTERNAL_TOPICS
+from ottla.broker.serving.context import RequestContext
 from ottla.coordination.group.streams.internal_topics import InternalTopic
 from ottla.coordination.group.streams.topology import all_topic_names
 from ottla.model.topic_names import find_topic_name_fault
@@ -22,9 +23,6 @@ from ottla.wire.messages.create_topics import (
 )
 from ottla.wire.messages.streams_group_heartbeat import Topology
 from ottla.world.clock import Clock
-
-if TYPE_CHECKING:
-    from ottla.broker.serving.context import RequestContext
 
 FAILURES_MAX: Final = 1000
 """Members name the topics, so the failures that are kept are limited."""
@@ -42,7 +40,7 @@ class InternalTopics:
         self._failures: dict[str, tuple[str, int]] = {}
         """Why a topic could not be created, and until when that counts, in monotonic time."""
 
-    def create(self, topics: Mapping[str, InternalTopic], context: "RequestContext", pause_ms: int) -> None:
+    def create(self, topics: Mapping[str, InternalTopic], context: RequestContext, pause_ms: int) -> None:
         """Have topics created in the name of a client, unless that is under way or has just failed."""
         failed = self.failures(topics)
         wanted = [

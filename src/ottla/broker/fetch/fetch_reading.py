@@ -10,10 +10,11 @@ high watermark, from the leader or from a replica near by (KIP-392).
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.broker.fetch.fetch_session import PartitionKey, SessionPartition
 from ottla.broker.logs.partition import Partition
+from ottla.broker.logs.partitions import Partitions
 from ottla.broker.logs.remote_replica import RemoteReplica
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.runtime.connections.file_range import FileRange
@@ -28,9 +29,6 @@ from ottla.wire.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
-
-if TYPE_CHECKING:
-    from ottla.broker.logs.partitions import Partitions
 
 DEBUGGING_REPLICA: Final = -2
 """A consumer that wants to see everything up to the log end."""
@@ -72,7 +70,7 @@ class FetchResult(NamedTuple):
 
 
 def read_partitions(
-    partitions: "Partitions",
+    partitions: Partitions,
     asked: Iterable[tuple[PartitionKey, FetchPartition]],
     limits: Limits,
     before: FetchResult | None = None,

@@ -1,9 +1,10 @@
 """The ends of partitions, wherever their leaders are: what the lag of a share group is counted from."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ottla.broker.deferred import Deferred, gather
+from ottla.broker.node import BrokerContext
 from ottla.broker.share.sessions import TopicIdPartition
 from ottla.runtime.connections.peer import Unanswered
 from ottla.wire.error_code import ErrorCode
@@ -13,15 +14,12 @@ from ottla.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
-if TYPE_CHECKING:
-    from ottla.broker.node import BrokerContext
-
 _LATEST: Final = -1
 
 Found = dict[TopicIdPartition, int | ErrorCode]
 
 
-def find_latest_offsets(wanted: Sequence[TopicIdPartition], context: "BrokerContext") -> Deferred[Found]:
+def find_latest_offsets(wanted: Sequence[TopicIdPartition], context: BrokerContext) -> Deferred[Found]:
     """Return the high watermarks of partitions, or why they cannot be had."""
     broker = context.broker
     found: Found = {}
@@ -49,7 +47,7 @@ def find_latest_offsets(wanted: Sequence[TopicIdPartition], context: "BrokerCont
     return gather(asked).then(put_together)
 
 
-def _ask(leader: int, wanted: list[TopicIdPartition], context: "BrokerContext") -> Deferred[Found]:
+def _ask(leader: int, wanted: list[TopicIdPartition], context: BrokerContext) -> Deferred[Found]:
     topics = context.broker.image.topics
     ids: dict[str, list[int]] = {}
     by_name = {}

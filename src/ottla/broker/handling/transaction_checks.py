@@ -10,14 +10,12 @@ The coordinator may be a part of this node, or of another one, which is then ask
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ottla.broker.node import BrokerContext
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
-
-if TYPE_CHECKING:
-    from ottla.broker.node import BrokerContext
 
 CLIENT_VERSION: Final = 2
 """The transaction version of clients whose writes announce their partitions themselves."""
@@ -39,7 +37,7 @@ def confirm(
     who: Identity,
     partitions: frozenset[TopicPartition],
     support: WriterSupport,
-    context: "BrokerContext",
+    context: BrokerContext,
     answer: Callable[[Mapping[TopicPartition, ErrorCode]], None],
 ) -> None:
     """Have the coordinator add partitions to a transaction, or say whether they are in it."""

@@ -4,11 +4,12 @@ The batches lie in the connection's receive buffer, which is used again as soon 
 request that has to wait for the coordinator is copied; only the first one of a transaction to a partition is.
 """
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.handling.transaction_checks import WriterSupport, confirm
 from ottla.broker.logs.partition import Partition
+from ottla.broker.node import BrokerContext
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.records.attributes import TRANSACTIONAL_BIT
@@ -18,9 +19,6 @@ from ottla.storage.errors import AppendError
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.produce import ABORTABLE_FROM, ADDS_PARTITIONS_FROM, TOPIC_IDS_FROM, ProduceRequest
-
-if TYPE_CHECKING:
-    from ottla.broker.node import BrokerContext
 
 _RETRIABLE: Final = frozenset(
     (
@@ -49,9 +47,7 @@ class Confirmed(NamedTuple):
     confirmations: Confirmations
 
 
-def start_confirmation(
-    ask: ProduceRequest, context: "BrokerContext"
-) -> Deferred[Confirmed] | ErrorCode | None:
+def start_confirmation(ask: ProduceRequest, context: BrokerContext) -> Deferred[Confirmed] | ErrorCode | None:
     """Ask the coordinator about the transactional batches of a request.
 
     None if nobody need be asked. An error if the request as a whole makes no sense.
@@ -106,7 +102,7 @@ def _ask(
     needed: dict[TopicPartition, tuple[Partition, Verification]],
     confirmations: Confirmations,
     support: WriterSupport,
-    context: "BrokerContext",
+    context: BrokerContext,
 ) -> Deferred[Confirmed]:
     assert ask.transactional_id is not None, "the handler has looked"
     confirmed: Deferred[Confirmed] = Deferred()

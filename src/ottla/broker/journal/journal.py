@@ -10,14 +10,12 @@ only the number, as `more`. What does not fit is counted and told, too.
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ottla.broker.serving.context import RequestContext
+from ottla.wire.apis import ApiKey
 from ottla.wire.error_code import ErrorCode
-
-if TYPE_CHECKING:
-    from ottla.broker.serving.context import RequestContext
-    from ottla.wire.apis import ApiKey
-    from ottla.world.clock import Clock
+from ottla.world.clock import Clock
 
 WHOLE_MAX: Final = 30
 """How many events of one kind and subject are kept whole in a minute."""
@@ -74,7 +72,7 @@ class Event:
         return self.subject.encode(), json.dumps(value, separators=(",", ":")).encode()
 
 
-def is_follower(context: "RequestContext") -> bool:
+def is_follower(context: RequestContext) -> bool:
     """Say whether a connection is that of another broker that copies partitions from here."""
     if context.fetched is None:
         return False
@@ -85,7 +83,7 @@ def is_follower(context: "RequestContext") -> bool:
 class Journal:
     """Gathers events until they are written. While it is off, it takes none."""
 
-    def __init__(self, clock: "Clock") -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.is_on = False
         self.contexts: dict[RequestContext, int] = {}
@@ -137,11 +135,11 @@ class Journal:
 
     # What connections tell
 
-    def opened(self, context: "RequestContext") -> None:
+    def opened(self, context: RequestContext) -> None:
         """A client has come."""
         self.contexts[context] = self._clock.now_ms()
 
-    def closed(self, context: "RequestContext") -> None:
+    def closed(self, context: RequestContext) -> None:
         """A client is gone."""
         opened_ms = self.contexts.pop(context, 0)
         if self.is_on and context.fetched and not is_follower(context) and len(self.gone) < PENDING_MAX:
@@ -150,7 +148,7 @@ class Journal:
         if self.is_on and context.wrote and len(self.gone_writers) < PENDING_MAX:
             self.gone_writers.append((context, opened_ms))
 
-    def refused(self, context: "RequestContext", errors: "list[tuple[ApiKey, ErrorCode]]") -> None:
+    def refused(self, context: RequestContext, errors: "list[tuple[ApiKey, ErrorCode]]") -> None:
         """A client got errors. They are counted, and written once a second.
 
         Followers are left out: they may learn of a new topic or leader before this node does, and ask again.
@@ -161,13 +159,13 @@ class Journal:
                 self._refused[context.client_id or "", context.peer_host, api.name.lower(), error.name] += 1
         errors.clear()
 
-    def topics_unknown(self, context: "RequestContext", names: list[str]) -> None:
+    def topics_unknown(self, context: RequestContext, names: list[str]) -> None:
         """A client has asked for topics that do not exist, and that it does not create."""
         subject = client_subject(context.client_id or "", context.peer_host)
         self.note(subject, "topic-unknown", client=context.client_id or "", topics=names[:TOPICS_MAX])
 
     def join_refused(
-        self, context: "RequestContext", group_id: str, error: ErrorCode, offers: "tuple[str, ...]"
+        self, context: RequestContext, group_id: str, error: ErrorCode, offers: "tuple[str, ...]"
     ) -> None:
         """A client could not join a group. `offers` are the assignors that it knows."""
         self.note(
@@ -181,7 +179,7 @@ class Journal:
             offers=list(offers[:TOPICS_MAX]),
         )
 
-    def throttled(self, context: "RequestContext", milliseconds: int, quota: str) -> None:
+    def throttled(self, context: RequestContext, milliseconds: int, quota: str) -> None:
         """A client was over a quota."""
         self.note(
             client_subject(context.client_id or "", context.peer_host),
@@ -191,7 +189,7 @@ class Journal:
         )
 
     def producer_seen(
-        self, context: "RequestContext", producer_id: int, epoch: int, transactional_id: str | None
+        self, context: RequestContext, producer_id: int, epoch: int, transactional_id: str | None
     ) -> None:
         """A client has got its producer id."""
         self.note(
@@ -208,9 +206,7 @@ class Journal:
 
     # What coordinators tell
 
-    def member_left(
-        self, context: "RequestContext", group_id: str, member_id: str, reason: str | None
-    ) -> None:
+    def member_left(self, context: RequestContext, group_id: str, member_id: str, reason: str | None) -> None:
         """A member has asked to leave. It is written a little later, with whether its client is still there.
 
         A client that closes leaves and is gone. One that has exceeded its poll interval leaves and stays.

@@ -12,20 +12,17 @@
 It costs nothing while nothing happens, and with many partitions it looks at them less often, and in slices.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
+from ottla.broker.fetch.fetch_session import PartitionKey
 from ottla.broker.journal.journal import client_subject, is_follower
 from ottla.broker.journal.journal_node import JournalNode
 from ottla.broker.logs.journal_room import TOPIC
+from ottla.broker.logs.partition import Partition
+from ottla.broker.serving.context import RequestContext
 from ottla.runtime.slices import Slices
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ottla.broker.fetch.fetch_session import PartitionKey
-    from ottla.broker.logs.partition import Partition
-    from ottla.broker.serving.context import RequestContext
-    from ottla.wire.messages.fetch import FetchPartition
+from ottla.wire.messages.fetch import FetchPartition
 
 PARTITIONS_IN_RECORD_MAX: Final = 100
 _MANY_PARTITIONS: Final = 2_000
@@ -94,7 +91,7 @@ class Sampler:
                 f"node/{self._broker.node_id}", "appended-at", ends=ends, **({"high": held} if held else {})
             )
 
-    def _look_at_producers(self, partition: "Partition") -> None:
+    def _look_at_producers(self, partition: Partition) -> None:
         producers = partition.log.active_producers()
         if len(producers) > _PRODUCERS_MAX:
             return
@@ -122,7 +119,7 @@ class Sampler:
                 if written.get(context) != places:
                     self._note_writes(context, opened_ms)
 
-    def _note_writes(self, context: "RequestContext", opened_ms: int, **facts: Any) -> None:
+    def _note_writes(self, context: RequestContext, opened_ms: int, **facts: Any) -> None:
         acks = min(context.wrote.values())
         self._note(context, "writes", at=_places_of(context), acks=acks, since=opened_ms, **facts)
 
@@ -157,7 +154,7 @@ class Sampler:
         return positions
 
     def _look_at_fetches(
-        self, context: "RequestContext", before: tuple[dict[str, int], bool] | None, now_ms: int
+        self, context: RequestContext, before: tuple[dict[str, int], bool] | None, now_ms: int
     ) -> None:
         assert context.fetched is not None, "only those are looked at that have fetched"
         ask, asked, asked_ms = context.fetched
@@ -179,18 +176,18 @@ class Sampler:
             count, self._slow_syncs = slow - self._slow_syncs, slow
             self._broker.journal.note(f"node/{self._broker.node_id}", "sync-slow", count=count, ms=131)
 
-    def _note(self, context: "RequestContext", kind: str, **facts: Any) -> None:
+    def _note(self, context: RequestContext, kind: str, **facts: Any) -> None:
         client, host = context.client_id or "", context.peer_host
         self._broker.journal.note(
             client_subject(client, host), kind, client=client, host=host, port=context.peer_port, **facts
         )
 
 
-def _places_of(context: "RequestContext") -> tuple[str, ...]:
+def _places_of(context: RequestContext) -> tuple[str, ...]:
     return tuple(f"{one.topic}/{one.index}" for one in context.wrote)[:PARTITIONS_IN_RECORD_MAX]
 
 
-def _began(context: "RequestContext", positions: dict[str, int]) -> dict[str, Any]:
+def _began(context: RequestContext, positions: dict[str, int]) -> dict[str, Any]:
     """Take what a reader asked for, and was answered, before it read these partitions."""
     asked = context.looked_up
     found = {place: list(asked.pop(place)) for place in positions if place in asked}

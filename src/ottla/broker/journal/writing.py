@@ -10,13 +10,14 @@ The journal never takes a directory offline: it stops while there is little room
 """
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ottla.broker.cluster.auto_topics import creatable_topic
 from ottla.broker.journal.journal import Event, partition_subject
 from ottla.broker.journal.journal_node import JournalNode
 from ottla.broker.journal.sampling import Sampler
 from ottla.broker.logs.journal_room import TOPIC, has_room
+from ottla.broker.logs.partition import Partition
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.records.attributes import Codec
@@ -37,9 +38,6 @@ from ottla.wire.messages.create_partitions import (
 )
 from ottla.wire.messages.create_topics import CreatableReplicaAssignment, CreateTopicsRequest
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-
-if TYPE_CHECKING:
-    from ottla.broker.logs.partition import Partition
 
 _logger: Final = logging.getLogger("ottla.journal")
 
@@ -160,7 +158,7 @@ class JournalWriter:
         before = [node_id for node_id in others if node_id < broker.node_id]
         return (broker.node_id, *(after + before)[: REPLICAS_MAX - 1])
 
-    def _append(self, partition: "Partition", events: list[Event]) -> None:
+    def _append(self, partition: Partition, events: list[Event]) -> None:
         if not has_room(partition.log.volume):
             self._complain("there is no room for it, or its directory is offline")
             return

@@ -15,9 +15,11 @@ any other. What all lanes have in common is in `serving/lanes.py`.
 
 from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.lanes import NOT_MINE
+from ottla.broker.serving.routes import Pieces, Route
 from ottla.coordination.group.offsets.commit import refused_commit
 from ottla.coordination.group.offsets.repeated import RepeatedCommit
 from ottla.records.codec import encode_fields
@@ -27,10 +29,6 @@ from ottla.wire.coordinator_records.framing import GROUP_RECORDS, CoordinatorRec
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_commit import TOPIC_IDS_FROM, OffsetCommitRequest
-
-if TYPE_CHECKING:
-    from ottla.broker.node import BrokerContext
-    from ottla.broker.serving.routes import Pieces, Route
 
 LANES_MAX: Final = 4
 """How many different commits a connection may have lanes for."""
@@ -44,7 +42,7 @@ _MARK: Final = 0x0102030405060700
 _TIME_MARK: Final = 0x1112131415161718
 """Numbers that hardly occur elsewhere, to find out where the codec puts such numbers."""
 
-AnswerLater = Callable[["Pieces"], None]
+AnswerLater = Callable[[Pieces], None]
 
 
 class CommitLanes:
@@ -52,7 +50,7 @@ class CommitLanes:
 
     __slots__ = ("_answer_later", "_context", "_hopeless", "_lanes", "_seen")
 
-    def __init__(self, context: "BrokerContext", answer_later: AnswerLater) -> None:
+    def __init__(self, context: BrokerContext, answer_later: AnswerLater) -> None:
         self._context = context
         self._answer_later = answer_later
         self._lanes: dict[int, CommitLane] = {}
@@ -66,7 +64,7 @@ class CommitLanes:
         lane = self._lanes.get(len(frame))
         return NOT_MINE if lane is None else lane.serve(frame, started_ns)
 
-    def learn(self, ask: OffsetCommitRequest, frame: memoryview, body_at: int, route: "Route") -> None:
+    def learn(self, ask: OffsetCommitRequest, frame: memoryview, body_at: int, route: Route) -> None:
         """Take note of a commit that goes the long way."""
         size = len(frame)
         before = self._seen.pop(size, None)
@@ -115,8 +113,8 @@ class CommitLane:
         self,
         ask: OffsetCommitRequest,
         template: Sequence[bytes],
-        route: "Route",
-        context: "BrokerContext",
+        route: Route,
+        context: BrokerContext,
         answer_later: AnswerLater,
     ) -> None:
         """`ask` has names and ids of all topics, `template` the bytes around correlation id and offsets."""
@@ -198,7 +196,7 @@ class CommitLane:
     def _refuse(self, error_code: ErrorCode) -> None:
         self._send(self._route.encode_answer(self._correlation_id, refused_commit(self._ask, error_code)))
 
-    def _send(self, pieces: "Pieces") -> None:
+    def _send(self, pieces: Pieces) -> None:
         self._route.count(self._started_ns)
         if self._is_serving:
             self._pieces = pieces
@@ -206,7 +204,7 @@ class CommitLane:
             self._answer_later(pieces)
 
 
-def _may_commit(ask: OffsetCommitRequest, route: "Route", context: "BrokerContext") -> bool:
+def _may_commit(ask: OffsetCommitRequest, route: Route, context: BrokerContext) -> bool:
     """Say whether the access rules allow all of a commit."""
     topics = context.broker.image.topics
     names = [topic.name for topic in ask.topics]
@@ -246,8 +244,8 @@ def _find_lane(
     ask: OffsetCommitRequest,
     frame: memoryview,
     body_at: int,
-    route: "Route",
-    context: "BrokerContext",
+    route: Route,
+    context: BrokerContext,
     answer_later: AnswerLater,
 ) -> CommitLane | None:
     """Return a lane for such commits, or None if they are not plain."""
@@ -273,7 +271,7 @@ def _find_lane(
 
 
 def _with_names_and_ids(
-    ask: OffsetCommitRequest, route: "Route", context: "BrokerContext"
+    ask: OffsetCommitRequest, route: Route, context: BrokerContext
 ) -> OffsetCommitRequest | None:
     """Return the commit as the coordinator takes it, or None if a partition of it may be refused."""
     topics = context.broker.image.topics

@@ -15,12 +15,14 @@ all lanes have in common is in `serving/lanes.py`.
 from collections.abc import Callable
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.logs.partition import Partition
+from ottla.broker.node import BrokerContext
 from ottla.broker.serving.lanes import NOT_MINE
 from ottla.broker.serving.replies import EncodedResponse
+from ottla.broker.serving.routes import Pieces, Route
 from ottla.records.attributes import TRANSACTIONAL_BIT
 from ottla.records.batch import ATTRIBUTES_LOW_BYTE, HEADER_BYTES
 from ottla.security.rights import Operation, on_topic
@@ -37,10 +39,6 @@ from ottla.wire.messages.produce import (
     TopicProduceResponse,
 )
 from ottla.wire.primitives import uvarint
-
-if TYPE_CHECKING:
-    from ottla.broker.node import BrokerContext
-    from ottla.broker.serving.routes import Pieces, Route
 
 LANES_MAX: Final = 64
 """For how many partitions a connection may have lanes."""
@@ -65,8 +63,8 @@ class ProduceLanes:
 
     def __init__(
         self,
-        context: "BrokerContext",
-        answer_later: Callable[["Pieces"], None],
+        context: BrokerContext,
+        answer_later: Callable[[Pieces], None],
         fail: Callable[[Exception], None],
     ) -> None:
         self._context = context
@@ -91,7 +89,7 @@ class ProduceLanes:
         return answer
 
     def _send_when_done(
-        self, answer: Deferred[Any], route: "Route", correlation_id: int, started_ns: int
+        self, answer: Deferred[Any], route: Route, correlation_id: int, started_ns: int
     ) -> None:
         def send(response: Any) -> None:
             route.count(started_ns)
@@ -104,7 +102,7 @@ class ProduceLanes:
 
         answer.when_done(send, self._fail)
 
-    def learn(self, ask: ProduceRequest, frame: memoryview, _body_at: int, route: "Route") -> None:
+    def learn(self, ask: ProduceRequest, frame: memoryview, _body_at: int, route: Route) -> None:
         """Take note of a request that went the long way."""
         partition = _plain_partition(ask, route, self._context)
         if partition is None:
@@ -144,7 +142,7 @@ class ProduceLane:
     )
 
     def __init__(
-        self, ask: ProduceRequest, partition: Partition, route: "Route", context: "BrokerContext"
+        self, ask: ProduceRequest, partition: Partition, route: Route, context: BrokerContext
     ) -> None:
         self._broker = context.broker
         self.route = route
@@ -245,7 +243,7 @@ class ProduceLane:
         )
 
 
-def _plain_partition(ask: ProduceRequest, route: "Route", context: "BrokerContext") -> Partition | None:
+def _plain_partition(ask: ProduceRequest, route: Route, context: BrokerContext) -> Partition | None:
     """Return the partition that a plain request writes to; None if the request is not a plain one."""
     topics = ask.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1 or route.version < ZSTD_FROM:
@@ -259,7 +257,7 @@ def _plain_partition(ask: ProduceRequest, route: "Route", context: "BrokerContex
     return partition
 
 
-def _start_of_length(ask: ProduceRequest, frame: memoryview, route: "Route") -> int:
+def _start_of_length(ask: ProduceRequest, frame: memoryview, route: Route) -> int:
     """Return where in a plain request the length of the batch begins."""
     length = len(ask.topic_data[0].partition_data[0].records or b"")
     if route.is_flexible:

@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ottla.broker.logs.cleaner import Cleaner
 from ottla.broker.logs.partition import Partition
+from ottla.broker.node import Broker
 from ottla.broker.serving.handlers import find_handler
 from ottla.broker.serving.served_apis import SERVED
 from ottla.quorum.controller.deciders import import_deciders
@@ -35,9 +36,6 @@ from ottla.storage.log import Log
 from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
 from ottla.world.scheduler import Scheduler, Timer
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
 
 _logger: Final = logging.getLogger("ottla.housekeeping")
 
@@ -63,7 +61,7 @@ _NEEDED_LATER: Final = (
 class Housekeeping:
     """The timers of a node."""
 
-    def __init__(self, broker: "Broker", scheduler: Scheduler) -> None:
+    def __init__(self, broker: Broker, scheduler: Scheduler) -> None:
         self._broker = broker
         self._scheduler = scheduler
         self._timers: dict[str, Timer] = {}

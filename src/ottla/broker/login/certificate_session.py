@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.serving.dispatch import Session
+from ottla.runtime.connections.connection import Connection
 from ottla.runtime.connections.listener import ConnectionEnded
 from ottla.runtime.connections.outbox import Piece
 from ottla.security.distinguished_names import (
@@ -16,14 +17,13 @@ from ottla.security.principal import Principal
 
 if TYPE_CHECKING:
     from ottla.broker.login.logins import Logins
-    from ottla.runtime.connections.connection import Connection
 
 
 class CertificateSession:
     """The first request of a client, when the handshake is over and its certificate is known."""
 
     def __init__(
-        self, logins: "Logins", connection: "Connection", session: Session, rules: MappingRules
+        self, logins: "Logins", connection: Connection, session: Session, rules: MappingRules
     ) -> None:
         self._logins = logins
         self._connection = connection

@@ -20,6 +20,7 @@ from ottla.broker.authorization.refusals import only_error
 from ottla.broker.login.mechanisms import Mechanism
 from ottla.broker.serving.dispatch import PENDING, Session
 from ottla.broker.serving.served_apis import SERVED
+from ottla.runtime.connections.connection import Connection
 from ottla.runtime.connections.listener import ConnectionEnded
 from ottla.runtime.connections.outbox import Piece
 from ottla.security.principal import Principal
@@ -34,7 +35,6 @@ from ottla.world.scheduler import Timer
 
 if TYPE_CHECKING:
     from ottla.broker.login.logins import Logins
-    from ottla.runtime.connections.connection import Connection
 
 LOGIN_MS_MAX: Final = 30_000
 """How long a login may take. Deviation: in Kafka an unfinished one may stay for ten minutes."""
@@ -58,7 +58,7 @@ class LoginSession:
     """The conversation with a client until it has logged in, and again when its login expires."""
 
     def __init__(
-        self, logins: "Logins", connection: "Connection", session: Session, mechanisms: dict[str, Mechanism]
+        self, logins: "Logins", connection: Connection, session: Session, mechanisms: dict[str, Mechanism]
     ) -> None:
         """`session` serves the client that has logged in. `mechanisms` are those of its listener."""
         self._logins = logins

@@ -1,27 +1,25 @@
 """The logins of a node: which listeners ask for one, how sessions begin, and what is counted and logged."""
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ottla.broker.authorization.audit import Audit
 from ottla.broker.login.certificate_session import CertificateSession
 from ottla.broker.login.guesses import Guesses
 from ottla.broker.login.login_session import LoginSession
 from ottla.broker.login.mechanisms import Mechanism, MechanismRefused, make_mechanisms
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.dispatch import Session
 from ottla.metadata.configs.effective import EffectiveConfigs
 from ottla.metadata.configs.listener import ListenerConfig
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.published import PublishedMetadata
+from ottla.runtime.connections.connection import Connection
 from ottla.runtime.log_lines import RepeatedLines
 from ottla.security.delegation_tokens import TokenKeys
 from ottla.security.distinguished_names import InvalidRules, MappingRules
 from ottla.security.sasl.oauthbearer import Validate
 from ottla.world.world import World
-
-if TYPE_CHECKING:
-    from ottla.broker.serving.context import RequestContext
-    from ottla.broker.serving.dispatch import Session
-    from ottla.runtime.connections.connection import Connection
 
 _UNFINISHED_MIN: Final = 100
 """How many may be logging in at once, at least. Otherwise a tenth of all connections."""
@@ -72,7 +70,7 @@ class Logins:
 
         return JwtValidator(config, mechanism, self.clock, self._run)
 
-    def begin(self, connection: "Connection", session: "Session") -> Any:
+    def begin(self, connection: Connection, session: Session) -> Any:
         """Return what serves a new connection: its session, or what has to come before it."""
         name = connection.listener_name
         mechanisms = self._mechanisms.get(name)
@@ -93,11 +91,11 @@ class Logins:
         """Take note that a login is over, or its connection is."""
         self._unfinished.pop(login, None)
 
-    def succeeded(self, context: "RequestContext") -> None:
+    def succeeded(self, context: RequestContext) -> None:
         """Take note of a login."""
         self._audit.logged_in(context)
 
-    def find_wait_ms(self, connection: "Connection", user: str, *, is_right: bool) -> int | None:
+    def find_wait_ms(self, connection: Connection, user: str, *, is_right: bool) -> int | None:
         """Return for how long to hold the outcome of a login back; None if there is to be no answer."""
         host, now_ms = connection.peer_host, self.clock.monotonic_ms()
         wait_ms = self._guesses.find_wait_ms(host, user, now_ms)
@@ -105,7 +103,7 @@ class Logins:
             self._guesses.was_wrong(host, user, now_ms)
         return wait_ms
 
-    def failed(self, connection: "Connection", reason: str, *, is_guess: bool = False) -> None:
+    def failed(self, connection: Connection, reason: str, *, is_guess: bool = False) -> None:
         """Take note of a failed login. `is_guess` says that it was found out to be wrong, and is answered."""
         self._audit.login_failed(connection.peer_host, connection.listener_name, reason, is_guess=is_guess)
         self._lines.warn(

@@ -1,15 +1,13 @@
 """What a node tells Prometheus of its replicas. The names are Kafka's, in the spelling of Prometheus."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Broker
+from ottla.broker.node import Broker
 
 
-def replication_metrics(broker: "Broker") -> Iterator[Metric]:
+def replication_metrics(broker: Broker) -> Iterator[Metric]:
     """Give the metrics of a broker. Called by another thread."""
     replication = broker.replication
     led = [one for one in broker.partitions if one.is_leader]

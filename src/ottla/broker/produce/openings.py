@@ -14,20 +14,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.logs.partition import Partition
+from ottla.runtime.turns import Task, Turns
 from ottla.storage.appending.append_info import AppendInfo
 from ottla.storage.appending.validation import ValidBatch, takes_long_to_open, validate_client_batch
 from ottla.storage.appending.verification import Verification
+from ottla.storage.config import LogConfig
 from ottla.storage.errors import AppendError, LogDirectoryOffline
 from ottla.wire.error_code import ErrorCode
+from ottla.world.clock import Clock
+from ottla.world.workers import Run
 
 if TYPE_CHECKING:
-    from ottla.broker.logs.partition import Partition
     from ottla.broker.produce.registered_schemas import RegisteredSchemas
     from ottla.broker.produce.schema_checks import Named
-    from ottla.runtime.turns import Task, Turns
-    from ottla.storage.config import LogConfig
-    from ottla.world.clock import Clock
-    from ottla.world.workers import Run
 
 
 class Opening:
@@ -35,7 +35,7 @@ class Opening:
 
     __slots__ = ("appended", "error", "is_read_on", "named", "records", "task", "valid", "verification")
 
-    def __init__(self, records: memoryview, verification: Verification | None, task: "Task") -> None:
+    def __init__(self, records: memoryview, verification: Verification | None, task: Task) -> None:
         # A copy: the request lies where the next one is received.
         self.records = memoryview(bytearray(records))
         self.verification = verification
@@ -49,7 +49,7 @@ class Opening:
         self.appended: Deferred[AppendInfo] = Deferred()
         task.hold(len(records))
 
-    def open(self, config: "LogConfig", now_ms: int) -> None:
+    def open(self, config: LogConfig, now_ms: int) -> None:
         """Check the records, and see which schemas they name. Raises `AppendError`."""
         self.valid = validate_client_batch(self.records, config, now_ms)
         if config.checks_schemas:
@@ -62,7 +62,7 @@ class Openings:
     """All batches of a broker that are opened or wait behind such a one."""
 
     def __init__(
-        self, run: "Run", turns: "Turns", clock: "Clock", schemas: "Callable[[], RegisteredSchemas]"
+        self, run: Run, turns: Turns, clock: Clock, schemas: "Callable[[], RegisteredSchemas]"
     ) -> None:
         """`schemas` returns what the registry knows. It is called when a topic checks schemas."""
         self._run = run
@@ -76,7 +76,7 @@ class Openings:
         return sum(map(len, self._queues.values()))
 
     def append(
-        self, partition: "Partition", records: memoryview, verification: Verification | None
+        self, partition: Partition, records: memoryview, verification: Verification | None
     ) -> Deferred[AppendInfo]:
         """Append a batch behind all that wait for the partition. Fails with what an append would raise."""
         opening = Opening(records, verification, self._turns.new_task(_never))
@@ -92,7 +92,7 @@ class Openings:
         if self._schemas is not None:
             self._schemas.close()
 
-    def _go_on(self, partition: "Partition") -> None:
+    def _go_on(self, partition: Partition) -> None:
         """Append what waits, until something takes longer."""
         queue = self._queues[partition]
         settled: list[tuple[Opening, AppendInfo | None]] = []
@@ -117,7 +117,7 @@ class Openings:
                 assert info is not None, "what was not refused was appended"
                 opening.appended.resolve(info)
 
-    def _is_ready(self, partition: "Partition", opening: Opening) -> bool:
+    def _is_ready(self, partition: Partition, opening: Opening) -> bool:
         """Say whether a batch can be appended or refused. If not, what it waits for goes on with it."""
         config = partition.log.config
         if opening.error is None and opening.valid is None:
@@ -137,7 +137,7 @@ class Openings:
             return self._has_known_schemas(partition, opening, opening.named)
         return True
 
-    def _has_known_schemas(self, partition: "Partition", opening: Opening, named: "dict[Named, int]") -> bool:
+    def _has_known_schemas(self, partition: Partition, opening: Opening, named: "dict[Named, int]") -> bool:
         from ottla.broker.produce.schema_checks import find_refusal
 
         schemas = self._schemas = self._schemas or self._find_schemas()
@@ -152,11 +152,11 @@ class Openings:
             return False
         return True
 
-    def _resume(self, partition: "Partition", opening: Opening, error: Exception | None) -> None:
+    def _resume(self, partition: Partition, opening: Opening, error: Exception | None) -> None:
         opening.error = error
         self._go_on(partition)
 
-    def _append(self, partition: "Partition", opening: Opening) -> AppendInfo:
+    def _append(self, partition: Partition, opening: Opening) -> AppendInfo:
         if not partition.is_leader:
             raise AppendError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leader changed while the batch waited")
         return partition.append(

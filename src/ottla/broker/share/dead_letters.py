@@ -13,7 +13,7 @@ be larger than `max.message.bytes` of its topic: its record was let in by anothe
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.broker.cluster.auto_topics import creatable_topic
 from ottla.broker.logs.partition import INTERNAL_TOPICS, Partition
@@ -26,6 +26,7 @@ from ottla.broker.share.letters import (
     iter_letters,
     note_letters,
 )
+from ottla.broker.share.persister import SharePersister
 from ottla.broker.share.share_node import ShareNode
 from ottla.coordination.share.state import ShareKey
 from ottla.metadata.configs.group import GroupConfig
@@ -52,9 +53,6 @@ from ottla.wire.messages.produce import (
     TopicProduceData,
 )
 from ottla.world.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from ottla.broker.share.persister import SharePersister
 
 _logger: Final = logging.getLogger("ottla.share")
 
@@ -96,7 +94,7 @@ class _Job(NamedTuple):
 class DeadLetters:
     """Writes letters for the share partitions of a node."""
 
-    def __init__(self, broker: ShareNode, scheduler: Scheduler, persister: "SharePersister") -> None:
+    def __init__(self, broker: ShareNode, scheduler: Scheduler, persister: SharePersister) -> None:
         self._broker = broker
         self._scheduler = scheduler
         self._persister = persister
