@@ -18,6 +18,7 @@ from struct import Struct
 from typing import Any, Final
 
 from ottla.broker.deferred import Deferred
+from ottla.broker.handling.producing import find_refusal
 from ottla.broker.logs.partition import Partition
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.lanes import NOT_MINE
@@ -29,6 +30,7 @@ from ottla.security.rights import Operation, on_topic
 from ottla.storage.appending.append_info import AppendInfo
 from ottla.storage.errors import AppendError, LogDirectoryOffline
 from ottla.wire.codec import encode
+from ottla.wire.error_code import ErrorCode
 from ottla.wire.errors import Unencodable
 from ottla.wire.messages.produce import (
     TOPIC_IDS_FROM,
@@ -251,10 +253,12 @@ def _plain_partition(ask: ProduceRequest, route: Route, context: BrokerContext) 
     if ask.transactional_id is not None or not -1 <= ask.acks <= 1:
         return None
     name = topics[0].topic_id if route.version >= TOPIC_IDS_FROM else topics[0].name
-    partition = context.broker.partitions.by_key.get((name, topics[0].partition_data[0].partition_index))
+    data = topics[0].partition_data[0]
+    partition = context.broker.partitions.by_key.get((name, data.partition_index))
     if partition is None or not context.may(_WRITE, partition.topic):
         return None
-    return partition
+    refusal = find_refusal(ask, memoryview(data.records or b""), partition, context)
+    return partition if refusal is ErrorCode.NONE else None
 
 
 def _start_of_length(ask: ProduceRequest, frame: memoryview, route: Route) -> int:

@@ -62,3 +62,19 @@ def test_no_lane_outlives_the_rights_it_was_learned_under(
         client.session.context.principal = Principal("User", "another")
         produce()
         assert lanes() is not second
+
+
+def test_what_the_handler_refuses_gets_no_lane(tmp_path: Path) -> None:
+    """A lane begins by asking what the handler asks of each batch, so no rule can be left out."""
+    with in_process_node(tmp_path) as node:
+        client = InProcessClient(node)
+        create_topic(client, "refused")
+        partition = node.broker.partitions.find("refused", 0)
+        assert partition is not None
+        # More than there are: acks=all is refused, and only that.
+        partition.in_sync_replicas_min = 2
+        for acks, has_lane in ((-1, False), (1, True)):
+            for _ in range(3):
+                client.ask(produce_request("refused", batch_of(b"a"), acks=acks), 9)
+            lanes = [lane for known in client.session._lanes for lane in known._lanes]  # type: ignore[attr-defined]
+            assert bool(lanes) == has_lane

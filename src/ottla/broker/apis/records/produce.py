@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from ottla.broker.deferred import Deferred, gather
+from ottla.broker.handling.producing import find_refusal
 from ottla.broker.handling.transactional_produce import (
     NOTHING_TO_CONFIRM,
     Confirmations,
@@ -29,8 +30,6 @@ from ottla.broker.serving.cuts import Cut
 from ottla.broker.serving.handlers import serves
 from ottla.broker.serving.lanes import Lanes
 from ottla.broker.serving.replies import NO_REPLY, CloseConnection, NoReply
-from ottla.records.attributes import CODEC_MASK, TRANSACTIONAL_BIT, Codec
-from ottla.records.batch import ATTRIBUTES_LOW_BYTE
 from ottla.security.rights import Operation, on_topic, on_transactional_id
 from ottla.storage.appending.append_info import AppendInfo
 from ottla.storage.appending.verification import Verification
@@ -42,7 +41,6 @@ from ottla.wire.messages.produce import (
     ACKS_MIRRORED,
     LEADER_HINTS_FROM,
     TOPIC_IDS_FROM,
-    ZSTD_FROM,
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -54,9 +52,6 @@ from ottla.wire.messages.produce import (
 )
 
 T = TypeVar("T")
-
-ADMIN_CLIENT_ID: Final = "__admin_client"
-"""The one client id that may write to the coordinators' topics, where a config lets it."""
 
 _IS_MIRROR: Final = (
     "This topic is a copy of a topic of another cluster: write to the source, or make the copy writable with "
@@ -226,7 +221,7 @@ def _append(
     confirmations: Confirmations,
 ) -> PartitionProduceResponse | Deferred[PartitionProduceResponse]:
     records = _NOTHING if data.records is None else data.records
-    refusal = _find_refusal(ask, records, partition, context)
+    refusal = find_refusal(ask, records, partition, context)
     if refusal is ErrorCode.NONE and confirmations.refusals:
         refusal = confirmations.refusals.get(partition, ErrorCode.NONE)
     if refusal is not ErrorCode.NONE:
@@ -329,44 +324,6 @@ def _appended(data: PartitionProduceData, info: AppendInfo) -> PartitionProduceR
         log_append_time_ms=info.log_append_time_ms,
         log_start_offset=info.log_start_offset,
     )
-
-
-def _find_refusal(
-    ask: ProduceRequest, records: memoryview, partition: Partition, context: BrokerContext
-) -> ErrorCode:
-    """Say why a batch is refused before the log looks at it."""
-    is_mirror = partition.log.config.is_mirror
-    if not -1 <= ask.acks <= 1 and not (
-        (ask.acks == ACKS_MIRRORED and is_mirror)
-        or (ask.acks == ACKS_LETTERS and _takes_letters(partition, context))
-    ):
-        return ErrorCode.INVALID_REQUIRED_ACKS
-    attributes = records[ATTRIBUTES_LOW_BYTE] if len(records) > ATTRIBUTES_LOW_BYTE else 0
-    if attributes & TRANSACTIONAL_BIT and ask.transactional_id is None and not is_mirror:
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    if not partition.is_leader:
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if partition.is_internal and not _may_write_internal(context):
-        return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if context.version < ZSTD_FROM and attributes & CODEC_MASK == Codec.ZSTD:
-        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    if ask.acks < 0 and not partition.has_enough_replicas:
-        return ErrorCode.NOT_ENOUGH_REPLICAS
-    return ErrorCode.NONE
-
-
-def _takes_letters(partition: Partition, context: BrokerContext) -> bool:
-    broker = context.broker
-    config = broker.configs.topic(broker.image.topic_config(partition.topic))
-    return config.errors_deadletterqueue_group_enable
-
-
-def _may_write_internal(context: BrokerContext) -> bool:
-    """Say whether a client may write to the topics of the coordinators.
-
-    Deviation: in Kafka the client id is enough. Anybody can use one, and could change all groups' offsets.
-    """
-    return context.broker.config.ottla_internal_topics_writable and context.client_id == ADMIN_CLIENT_ID
 
 
 def _refuse_all(ask: ProduceRequest, error_code: ErrorCode) -> ProduceResponse:
