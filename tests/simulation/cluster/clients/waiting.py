@@ -30,12 +30,15 @@ _ASKED: Final = (
 async def wait_for_answers(
     cluster: SimulatedCluster, rng: Random, client_host: str, is_over: Callable[[], bool]
 ) -> None:
-    """Ask one node after the other."""
-    while not is_over():
-        one = rng.choice(cluster.nodes)
-        await asyncio.sleep(rng.uniform(0.05, 0.4))
-        if one.node is not None:
-            await _ask(cluster, one, client_host, rng)
+    """Ask all nodes, each one question after the other."""
+
+    async def ask(one: SimulatedNode) -> None:
+        while not is_over():
+            await asyncio.sleep(rng.uniform(0.05, 0.4))
+            if one.node is not None:
+                await _ask(cluster, one, client_host, rng)
+
+    await asyncio.gather(*map(ask, cluster.nodes))
 
 
 async def _ask(cluster: SimulatedCluster, one: SimulatedNode, client_host: str, rng: Random) -> None:

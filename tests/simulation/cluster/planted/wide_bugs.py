@@ -14,6 +14,7 @@ from ottla.broker.logs.log_configs import SettingsOfTopics
 from ottla.broker.logs.log_moves import LogMoves
 from ottla.broker.logs.partitions import Partitions
 from ottla.broker.membership.membership import Membership, _find_last_epoch
+from ottla.broker.replication.healing import _Patient
 from ottla.coordination.group.offsets.expiry import _expire_group
 from ottla.coordination.runtime.shard import Shard
 from ottla.coordination.transaction.decide import decide_end
@@ -22,6 +23,12 @@ from ottla.quorum.controller.partitions.eligible_leaders import (
     _without_in_sync_replicas,
     begin_eligible_leaders,
 )
+from ottla.quorum.controller.partitions.partition_change import _eligible_leaders
+from ottla.quorum.metadata_follower import MetadataFollower
+from ottla.runtime.connections.connection import Connection
+from ottla.runtime.connections.link import Link
+from ottla.runtime.connections.peer import Peer
+from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_dirs.directory import LogDirectory
 
 WIDE_BUGS: Final[dict[str, Bug]] = {
@@ -128,5 +135,53 @@ WIDE_BUGS: Final[dict[str, Bug]] = {
         Membership._take,
         "stands = self._is_unfenced and answer.is_caught_up",
         "stands = self._is_unfenced",
+    ),
+    "lost-replicas-stay-eligible": Bug(
+        "a replica that has to be copied again stays eligible to lead",
+        _eligible_leaders,
+        "difference(isr, terms.not_eligible)",
+        "difference(isr)",
+    ),
+    "cut-before-its-loss-is-known": Bug(
+        "a damaged replica is cut while its leader may be asking for it to be in sync",
+        _Patient._may_be_cut,
+        "return is_lost(record, node_id)",
+        "return True",
+    ),
+    "damaged-epochs-are-believed": Bug(
+        "a start takes the damaged epoch of a batch for one of the log",
+        LeaderEpochs.assign_recovered,
+        "if base_offset < self._known_to:",
+        "if False:",
+    ),
+    "answers-are-waited-for-for-ever": Bug(
+        "a request on a connection that leads nowhere never times out",
+        Peer.ask,
+        "self._settings.request_timeout_ms if timeout_ms is None else timeout_ms,",
+        "1 << 40,",
+    ),
+    "lost-connections-are-not-made-again": Bug(
+        "a controller or a leader whose connection was lost is never asked again",
+        Link._failed,
+        "self._backed_off",
+        "list",
+    ),
+    "news-behind-a-slow-part-waits": Bug(
+        "metadata that came while a part was not ready waits for the next change",
+        MetadataFollower._prepared,
+        "self._go_on()",
+        "pass",
+    ),
+    "news-is-published-backwards": Bug(
+        "of several changes of the metadata that wait the last one is published first",
+        MetadataFollower._publish_next,
+        "self._unpublished.popleft()",
+        "self._unpublished.pop()",
+    ),
+    "muted-for-good": Bug(
+        "a client that was throttled is never read from again",
+        Connection._on_unmute,
+        "self._holds &= ~_MUTED",
+        "pass",
     ),
 }
