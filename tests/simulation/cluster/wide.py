@@ -21,10 +21,12 @@ ALONE_SHARE: Final = 0.08
 KEPT: Final = frozenset((*FOUND_BY.values(), *FOUND_SOMETHING))
 """Seeds that stay what they are."""
 WIDE_CLIENTS: Final = ("again", "habits", "sharing", "streaming", "waiting")
+_INTERVAL: Final = "broker.heartbeat.interval.ms"
+_SESSION: Final = "broker.session.timeout.ms"
 _TIMES: Final[dict[str, tuple[str, ...]]] = {
     # The last of each is Kafka's default.
-    "broker.heartbeat.interval.ms": ("200", "500", "2000"),
-    "broker.session.timeout.ms": ("1500", "4000", "9000"),
+    _INTERVAL: ("200", "500", "2000"),
+    _SESSION: ("1500", "4000", "9000"),
     "controller.quorum.election.timeout.ms": ("300", "400", "1000"),
     "controller.quorum.fetch.timeout.ms": ("400", "800", "2000"),
     "controller.quorum.election.backoff.max.ms": ("300", "1000"),
@@ -61,6 +63,9 @@ def widened(plan: Plan) -> Plan:
         settings["log.dirs"] = DIRECTORIES
     if rng.random() < 0.4:
         settings |= {key: rng.choice(values) for key, values in _TIMES.items()}
+        if int(settings[_INTERVAL]) > int(settings[_SESSION]):
+            # No broker could keep such a session.
+            settings[_INTERVAL] = _TIMES[_INTERVAL][1]
     dynamic: tuple[tuple[str, str], ...] = ()
     if rng.random() < 0.3:
         settings |= rng.choice(_FILE_CONFIGS)

@@ -7,8 +7,8 @@ from tests.simulation.cluster.rules.wrong import Wrong
 from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.testing.simulation.node import SimulatedNode
 
-CALM_US: Final = 2_000_000
-"""How long nothing has been in the way of heartbeats. What is decided may be published later."""
+CALM_US: Final = 1_000_000
+"""How long nothing has been in the way of heartbeats. What is decided may be published a little later."""
 
 
 class SessionRules:
@@ -16,7 +16,8 @@ class SessionRules:
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
-        self._active: SimulatedNode | None = None
+        # Which node leads the quorum, and in which epoch.
+        self._leads = (-1, -1)
         # Since when heartbeats of a node arrive at this controller. One that has not heard of it yet may be
         # taken for gone: nobody is elected then who was not in sync.
         self._calm_us: dict[int, int] = {}
@@ -30,8 +31,9 @@ class SessionRules:
         active, now_us = self._find_active(), self._cluster.simulation.now_us
         if active is None or active.node is None:
             return
-        if active is not self._active:
-            self._active = active
+        leads = (active.node_id, active.node.parts.quorum.driver.replica.epoch)
+        if leads != self._leads:
+            self._leads = leads
             self._calm_us.clear()
         for node_id, broker in active.node.broker.image.brokers.items():
             one = self._cluster[node_id]
@@ -57,18 +59,13 @@ class SessionRules:
         return self._cluster[max(found)[1]] if found else None
 
     def _is_heard(self, one: SimulatedNode, active: SimulatedNode) -> bool:
-        """Say whether heartbeats arrive for sure."""
-        network, here, there = self._cluster.network, one.machine, active.machine
+        """Say whether heartbeats arrive for sure, and what the controller decides is soon known."""
+        network = self._cluster.network
         return not (
-            here.is_paused
-            or there.is_paused
-            or here.disk_slowness > 1
-            or there.disk_slowness > 1
+            network.cuts
+            or network.is_slow
+            or any(other.machine.is_paused or other.machine.disk_slowness > 1 for other in self._cluster)
             or one.node is None
             or one.node.parts.quorum.driver.replica.state.leader_id != active.node_id
-            or network.is_rejected(here.host, there.host)
-            or any(
-                network.is_cut(*way) or network.is_slow(*way)
-                for way in ((here.host, there.host), (there.host, here.host))
-            )
+            or network.is_rejected(one.machine.host, active.machine.host)
         )
