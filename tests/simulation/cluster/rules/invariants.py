@@ -166,6 +166,7 @@ class Invariants:
         self._quorum.look(one)
         if one.node is not None:
             self._metadata.look(one)
+            self._sessions.look_before_turn(one)
             cuts = one.disk.counters.cuts
             if self._cuts.get(one.node_id) != cuts:
                 self._cuts[one.node_id] = cuts

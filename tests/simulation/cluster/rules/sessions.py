@@ -18,6 +18,7 @@ class SessionRules:
         self._cluster = cluster
         # Which node leads the quorum, and in which epoch.
         self._leads = (-1, -1)
+        self._brokers: object = None
         # Since when heartbeats of a node arrive at this controller. One that has not heard of it yet may be
         # taken for gone: nobody is elected then who was not in sync.
         self._calm_us: dict[int, int] = {}
@@ -25,6 +26,14 @@ class SessionRules:
         self._lost_track: dict[int, int] = {}
         # The epoch of each broker that is not fenced, and the life of its machine.
         self._unfenced: dict[int, tuple[int, int]] = {}
+
+    def look_before_turn(self, one: SimulatedNode) -> None:
+        """Look when the brokers have changed: one that is fenced may be let in again soon."""
+        assert one.node is not None
+        brokers = one.node.broker.image.brokers
+        if brokers is not self._brokers and one.node.parts.quorum.is_active:
+            self._brokers = brokers
+            self.look()
 
     def look(self) -> None:
         """Look at all brokers as the active controller has them."""
