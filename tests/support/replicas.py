@@ -131,6 +131,7 @@ class ReplicaNode:
         self.low_moved: list[Partition] = []
         self.appended_bytes: list[int] = []
         self.copied_bytes = 0
+        self.caught: list[Partition] = []
         self.dead: set[int] = set()
         self.epochs: dict[int, int] = {}
         self.throttled: set[Partition] = set()
@@ -170,6 +171,9 @@ class ReplicaNode:
 
     def may_fetch(self, partition: Partition, is_behind: bool) -> bool:
         return partition not in self.throttled
+
+    def caught_up(self, partition: Partition) -> None:
+        self.caught.append(partition)
 
     def fetched(self, partition: Partition, size_bytes: int) -> None:
         self.copied_bytes += size_bytes

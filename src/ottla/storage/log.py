@@ -55,6 +55,7 @@ class Log:
 
     __slots__ = (
         "awaiting_replicas",
+        "bridged",
         "checked_gaps",
         "cleaning",
         "config",
@@ -126,6 +127,8 @@ class Log:
         self.synced_slot = -1
         # What its load found to be damaged.
         self.damages: tuple[Damage, ...] = ()
+        # Offsets that this or an earlier load has covered with empty batches, until they are healed.
+        self.bridged: tuple[tuple[Offset, Offset], ...] = ()
         # What readers are kept away from until it is healed, and the part that has it healed. None if nobody
         # can.
         self.unhealed: tuple[Unhealed, ...] = ()

@@ -14,7 +14,6 @@ from ottla.broker.logs.partition import Partition
 from ottla.metadata.directory_ids import LOST
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import NO_LEADER
-from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.assign_replicas_to_dirs import (
@@ -54,8 +53,8 @@ class DirectoryReports:
         self._due: dict[Key, Partition] = {}
         # Replicas that lie in a directory that is offline, or have to be copied again.
         self._lost: dict[Key, None] = {}
-        # Of replicas that are copied again: the leader epoch in which they were cut, and where they ended.
-        self._cut: dict[Key, tuple[int, Offset]] = {}
+        # The leader epoch in which a replica was cut, until it has caught up.
+        self._cut: dict[Key, int] = {}
         self._is_asking = False
         self._sends_soon = False
         self._sends_later = False
@@ -74,9 +73,13 @@ class DirectoryReports:
         self._send_soon()
 
     def is_to_be_cut(self, partition: Partition) -> None:
-        """Note what a replica has that is about to be cut, and copied again."""
-        log = partition.log
-        self._cut[partition.topic_id, partition.index] = (partition.leader_epoch, log.log_end_offset)
+        """Take note of a replica that is about to be cut, and copied again."""
+        self._cut[partition.topic_id, partition.index] = partition.leader_epoch
+
+    def caught_up(self, partition: Partition) -> None:
+        """Take note of a replica that has all that its leader has said is committed."""
+        if self._cut:
+            self._cut.pop((partition.topic_id, partition.index), None)
 
     def registered(self) -> None:
         """Send what was found before the controller knew the broker: while its metadata was loaded."""
@@ -172,11 +175,10 @@ class DirectoryReports:
     def _lacks(self, partition: Partition) -> bool:
         """Say whether the leader may count on what a replica had before it was cut.
 
-        A fetch from before may come to the leader late, so that it takes the replica for in sync. What is
-        committed in that epoch may so need all that the replica had. The next leader counts again.
+        A fetch from before may come to the leader late, so that it takes the replica for in sync. So what is
+        committed then may be nowhere else, until the replica has caught up. The next leader counts again.
         """
-        leader_epoch, end = self._cut.get((partition.topic_id, partition.index), (-1, 0))
-        return partition.leader_epoch == leader_epoch and partition.log.log_end_offset < end
+        return self._cut.get((partition.topic_id, partition.index)) == partition.leader_epoch
 
     def _group(self, partitions: Iterable[Partition]) -> Iterable[DirectoryAssignment]:
         grouped: dict[Uuid, dict[Uuid, list[int]]] = {}

@@ -100,6 +100,9 @@ class FetchingNode(Protocol):
     def fetched(self, partition: Partition, size_bytes: int) -> None:
         """Take note of records that were copied."""
 
+    def caught_up(self, partition: Partition) -> None:
+        """A partition has all that its leader says is committed."""
+
     def flush_is_due(self, partition: Partition) -> None:
         """A segment was completed, or `flush.messages` is reached."""
 
@@ -373,7 +376,10 @@ class Fetcher:
         followed.backoff_ms = 0
         if records:
             self._append(followed, ask, records, Offset(data.high_watermark))
-        followed.lag = max(0, data.high_watermark - log.log_end_offset)
+        lag = max(0, data.high_watermark - log.log_end_offset)
+        if not lag and followed.lag:
+            self._node.caught_up(partition)
+        followed.lag = lag
         high_watermark = Offset(min(data.high_watermark, log.log_end_offset))
         if high_watermark > log.high_watermark:
             log.update_high_watermark(high_watermark)

@@ -32,6 +32,7 @@ from ottla.metadata.features import DIRECTORIES_FROM, metadata_version_of
 from ottla.model.ids import Offset
 from ottla.runtime.connections.link import Link
 from ottla.runtime.connections.peer import Unanswered
+from ottla.storage.damages.bridged import write_bridged
 from ottla.storage.damages.gaps import note_healed
 from ottla.storage.damages.unhealed import Unhealed
 from ottla.storage.errors import LogDirectoryOffline
@@ -88,9 +89,10 @@ class Healing:
         log = partition.log
         lost = [one for one in log.damages if one.was_synced and one.next_offset > one.first_offset]
         log.damages = tuple([one for one in log.damages if one not in lost])
+        ranges = dict.fromkeys((*((one.first_offset, one.next_offset) for one in lost), *log.bridged))
         bridged: list[Unhealed] = []
-        for one in lost:
-            found = _find_bridge(log, one.first_offset, one.next_offset)
+        for first_offset, next_offset in ranges:
+            found = _find_bridge(log, first_offset, next_offset)
             if found is not None:
                 bridged.append(found)
         if bridged:
@@ -269,6 +271,7 @@ class _Patient:
             damaged.next_offset - 1,
         )
         self._drop(damaged)
+        _forget_bridged(log, damaged.first_offset, damaged.next_offset)
         log.lost = (*log.lost, damaged)
         self._without.clear()
         self.go_on()
@@ -386,6 +389,7 @@ class _Patient:
                 if segment.base_offset == damaged.base_offset:
                     segment.reindex()
         if damaged.is_bridged:
+            _forget_bridged(log, damaged.first_offset, damaged.next_offset)
             remove_snapshots_above(log, damaged.first_offset)
             log.producer_state = rebuild_producer_state(log, self._broker.clock.now_ms())
         self._broker.changed(self._partition)
@@ -415,6 +419,7 @@ class _Patient:
             damage = log.unhealed[0].first_offset
             broker.directory_reports.is_to_be_cut(partition)
             broker.replication.copy_from(partition, damage)
+            _forget_bridged(log, damage)
             log.unhealed = log.damages = ()
         # It is sent when the replica has everything again, also if a restart comes before that.
         broker.directory_reports.add(partition)
@@ -458,6 +463,21 @@ class _Patient:
             return
         self._told_lost_ms = now_ms
         self._broker.directory_reports.add_lost(self._partition.topic_id, self._partition.index)
+
+
+def _forget_bridged(log: Log, first_offset: Offset, next_offset: Offset | None = None) -> None:
+    """Note that nothing is missing between two offsets any more, or from the first one on."""
+    left = [
+        one
+        for one in log.bridged
+        if one[0] < first_offset or (next_offset is not None and one[0] >= next_offset)
+    ]
+    if len(left) < len(log.bridged):
+        log.bridged = tuple(left)
+        try:
+            write_bridged(log.volume.disk, log.path, left)
+        except DiskError as error:
+            _logger.critical("%s", log.volume.fail(error))
 
 
 def _first_offset(one: Unhealed) -> Offset:

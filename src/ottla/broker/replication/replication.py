@@ -85,7 +85,7 @@ class Replication:
         """Begin to follow, and to look after followers."""
         self._is_started = True
         for one in self._broker.partitions:
-            if one.log.damages and len(one.replicas) > 1:
+            if (one.log.damages or one.log.bridged) and len(one.replicas) > 1:
                 self._broker.healing.take_loaded(one)
             self.follow(one)
         self._look_after_followers()
@@ -296,6 +296,10 @@ class Replication:
         if one.log.unhealed and self._broker.healing.is_about_to_cut(one):
             return False
         return not (is_behind and one.is_copying_limited and self.copying.is_exceeded(self.monotonic_ms()))
+
+    def caught_up(self, one: Partition) -> None:
+        """Take note of a partition that has all that its leader says is committed."""
+        self._broker.directory_reports.caught_up(one)
 
     def fetched(self, one: Partition, size_bytes: int) -> None:
         """Take note of records that were copied."""

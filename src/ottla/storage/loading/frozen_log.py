@@ -37,6 +37,7 @@ class FrozenLog(NamedTuple):
     producer_state: ProducerState | None
     segments: tuple[SegmentFacts, ...]
     damages: tuple[Damage, ...]
+    bridged: tuple[tuple[Offset, Offset], ...]
 
 
 def freeze(log: Log) -> FrozenLog:
@@ -56,6 +57,7 @@ def freeze(log: Log) -> FrozenLog:
         log.producer_state if log.producer_state.producers else None,
         tuple([segment.facts() for segment in log.segments]),
         log.damages,
+        log.bridged,
     )
 
 
@@ -71,6 +73,7 @@ def thaw(frozen: FrozenLog, volume: Volume, config: LogConfig) -> Log:
     log.unsynced_paths = frozen.unsynced_paths
     log.leader_epochs = LeaderEpochs(frozen.epochs)
     log.damages = frozen.damages
+    log.bridged = frozen.bridged
     if frozen.producer_state is not None:
         log.producer_state = frozen.producer_state
     log.segments = [_segment(volume, frozen.path, facts) for facts in frozen.segments]

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from ottla.model.ids import Offset
+from ottla.storage.damages.bridged import read_bridged, write_bridged
 from ottla.storage.damages.damage import Damage, keep_file, keep_range
 from ottla.storage.errors import OffsetOverflow
 from ottla.storage.file_errors import CorruptFile
@@ -66,6 +67,7 @@ def load_log(volume: Volume, request: LoadRequest, buffer: Buffer | None = None)
                 split_on_disk(volume.disk, request.path, base_offset, request.config.index_interval_bytes)
             else:
                 log.damages = tuple(damages)
+                log.bridged = read_bridged(volume.disk, request.path)
                 return log
     except DiskError as error:
         raise volume.fail(error) from error
@@ -225,7 +227,13 @@ class _Loader:
             _known_transactions(request, self.files, segment, end),
             request.make_filler or empty_batch,
         )
-        self.damages += repair_segment(self.disk, damaged, state)
+        found = repair_segment(self.disk, damaged, state)
+        self.damages += found
+        lost = [(one.first_offset, one.next_offset) for one in found if one.was_synced]
+        known = read_bridged(self.disk, request.path)
+        new = [one for one in lost if one[0] < one[1] and one not in known]
+        if new:
+            write_bridged(self.disk, request.path, (*known, *new))
         segment.file.close()
         raise _Repaired
 

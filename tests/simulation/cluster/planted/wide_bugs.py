@@ -29,6 +29,7 @@ from ottla.runtime.connections.connection import Connection
 from ottla.runtime.connections.link import Link
 from ottla.runtime.connections.peer import Peer
 from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.loading.load import load_log
 from ottla.storage.log_dirs.directory import LogDirectory
 
 WIDE_BUGS: Final[dict[str, Bug]] = {
@@ -182,6 +183,12 @@ WIDE_BUGS: Final[dict[str, Bug]] = {
         "a client that was throttled is never read from again",
         Connection._on_unmute,
         "self._holds &= ~_MUTED",
+        "pass",
+    ),
+    "what-is-bridged-is-forgotten": Bug(
+        "a start does not know what an earlier one has covered by empty batches",
+        load_log,
+        "log.bridged = read_bridged(volume.disk, request.path)",
         "pass",
     ),
 }

@@ -20,6 +20,7 @@ from ottla.metadata.features import DIRECTORIES_FROM, METADATA_VERSION
 from ottla.model.ids import Offset
 from ottla.model.uuid import Uuid
 from ottla.runtime.connections.peer import Unanswered
+from ottla.storage.damages.bridged import read_bridged
 from ottla.storage.log import Log
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -505,6 +506,16 @@ def test_what_a_start_has_bridged_is_fetched_and_put_in() -> None:
     ward.run()
     assert ward.is_whole()
     assert ward.healing.healed_ranges == 1
+
+
+def test_what_an_earlier_start_has_bridged_is_fetched_and_then_forgotten() -> None:
+    ward = Ward()
+    _bridged(ward.log, 4, 5)
+    ward.log.damages, ward.log.bridged = (), ((Offset(4), Offset(5)), (Offset(12), Offset(15)))
+    ward.healing.take_loaded(ward.partition)
+    ward.run()
+    assert ward.is_whole()
+    assert ward.log.bridged == read_bridged(ward.log.volume.disk, ward.log.path) == ((12, 15),)
 
 
 @pytest.mark.parametrize(("first", "last"), [(10, 12), (9, 12), (11, 12)])

@@ -151,12 +151,12 @@ def test_only_the_damaged_batch_is_lost(damage: DamageOne, number: int) -> None:
     after = disk.read_file(segment_path(3))
     for other in {0, 1, 2} - {number}:
         assert before[other * SIZE : (other + 1) * SIZE] in after
-    # New records get new offsets, and the next start has nothing to say.
+    # New records get new offsets, and the next start has nothing to say, but knows what is to be fetched.
     append(log)
     assert offsets_of(log)[-1] == (COUNT, COUNT)
     log.flush()
     again = load(disk, synced=COUNT + 1)
-    assert again.damages == ()
+    assert (again.damages, again.bridged) == ((), ((3 + number, 4 + number),))
     assert values_of(again).keys() - {COUNT} == all_but(3 + number).keys()
 
 
