@@ -80,6 +80,21 @@ def test_a_quorum_keeps_its_leader_also_if_its_fetch_timeout_is_short() -> None:
     assert _epochs(cluster) == epochs
 
 
+def test_a_broker_whose_connections_lead_nowhere_is_not_fenced() -> None:
+    simulation = Simulation(1)
+    network = SimulatedNetwork(simulation)
+    cluster = SimulatedCluster(simulation, network, settings=quick_settings())
+    cluster.start()
+    simulation.run_for(1_000)
+    active = next(one for one in cluster if one.node is not None and one.node.parts.quorum.is_active)
+    other = next(one for one in cluster if one is not active)
+    network.lose_track(other.machine.host)
+    for _ in range(30):
+        simulation.run_for(100)
+        assert active.node is not None
+        assert not active.node.broker.image.brokers[other.node_id].fenced
+
+
 def _epochs(cluster: SimulatedCluster) -> set[int]:
     return {one.node.parts.quorum.driver.replica.epoch for one in cluster if one.node is not None}
 

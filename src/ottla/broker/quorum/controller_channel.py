@@ -95,11 +95,13 @@ class LocalController:
 class _Asked:
     """A request that has not been decided about yet."""
 
-    __slots__ = ("ask", "caller", "deadline", "response")
+    __slots__ = ("ask", "caller", "deadline", "response", "timeout_ms")
 
-    def __init__(self, ask: Any, caller: Caller | None) -> None:
+    def __init__(self, ask: Any, caller: Caller | None, timeout_ms: int) -> None:
         self.ask = ask
         self.caller = caller
+        # None stands for `controller.socket.timeout.ms`. A client has no say in when a connection is closed.
+        self.timeout_ms = timeout_ms if caller is None and timeout_ms < ASK_MS_MAX else None
         self.response: Deferred[Any] = Deferred()
         self.deadline: Timer | None = None
 
@@ -132,8 +134,11 @@ class ClusterController:
         quorum.when_leader_changes(self._leader_changed)
 
     def ask(self, ask: Any, caller: Caller | None = None, timeout_ms: int = ASK_MS_MAX) -> Deferred[Any]:
-        """Ask the active controller."""
-        asked = _Asked(ask, caller)
+        """Ask the active controller.
+
+        A connection on which this node gets no answer in time is closed, as in Kafka: it may lead nowhere.
+        """
+        asked = _Asked(ask, caller, timeout_ms)
         self._open[asked] = None
         self._send(asked)
         if not asked.response.is_done:
@@ -165,7 +170,7 @@ class ClusterController:
         if link is None:
             self._wait(asked)
         elif asked.caller is None:
-            link.ask(asked.ask, partial(self._answered, asked))
+            link.ask(asked.ask, partial(self._answered, asked), asked.timeout_ms)
         else:
             link.ask(_seal(asked.ask, asked.caller), partial(self._opened, asked))
 

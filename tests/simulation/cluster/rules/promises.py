@@ -246,7 +246,7 @@ class Promises:
             log = load(loader, damages)
             assert isinstance(loader.disk, SimulatedDisk), "nodes have no other one here"
             if not loader.request.is_clean and not damages and log.segments:
-                torn = find_torn(log, loader.disk, loader.request.synced)
+                torn = find_torn(log, loader.disk, loader.request.synced, loader.request.recovery_point)
                 if torn is not None:
                     self._broken.append(f"log: a start takes what is torn for whole: {torn}")
             return log

@@ -48,13 +48,15 @@ def check_replica(name: str, log: Log, rng: Random, *, is_fresh: bool = False) -
             _check_aborted(name, log, replay)
 
 
-def find_torn(log: Log, disk: SimulatedDisk, synced: int) -> str | None:
+def find_torn(log: Log, disk: SimulatedDisk, synced: int, recovery_point: int) -> str | None:
     """Say what a start has wrongly taken for a part of a log: what is torn, or lies behind a gap.
 
-    Soon after nobody would see it any more: what only one replica has is cut off, or healed.
+    Soon after nobody would see it any more: what only one replica has is cut off, or healed. Segments below
+    the recovery point are not looked at by a start. A power cut takes nothing from them.
     """
-    expected = log.segments[0].base_offset
-    for segment in log.segments:
+    segments = [segment for segment in log.segments if log.end_of(segment) >= recovery_point]
+    expected = segments[0].base_offset if segments else log.log_end_offset
+    for segment in segments:
         file = disk.find_node(segment.file.path)
         assert isinstance(file, FileNode), f"{segment.file.path} was loaded, so it is there"
         try:
