@@ -1,5 +1,7 @@
 """`ottla.testing`: nodes for tests, used as their users do, with a client that nobody here wrote."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -336,3 +338,14 @@ def test_a_node_that_cannot_start_says_why(tmp_path: Path) -> None:
         ThreadNode(tmp_path).start()
     with pytest.raises(Exception, match=r"(?s)did not start.*diary\.txt"):
         ProcessNode(tmp_path).start()
+
+
+def test_a_node_that_has_ended_by_itself_is_not_taken_for_one_that_was_killed(tmp_path: Path) -> None:
+    node = ProcessNode(tmp_path)
+    node.start()
+    os.kill(node.pid, signal.SIGTERM)
+    stat = Path(f"/proc/{node.pid}/stat")
+    while stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
+    with pytest.raises(Exception, match="had ended before, with code 0"):
+        node.kill()

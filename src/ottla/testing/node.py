@@ -371,7 +371,7 @@ class ProcessNode(LocalNode):
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line.startswith("ready "):
-            self.kill()
+            self._kill()
             raise NodeFailed(f"the node did not start: {self.log_path.read_text()[-2000:]}")
 
     def stop(self) -> None:
@@ -395,13 +395,16 @@ class ProcessNode(LocalNode):
 
     def kill(self) -> None:
         """End the process without a warning, by SIGKILL. `start` or `restart` brings it back."""
-        self._hang_up()
-        self._running().send_signal(signal.SIGKILL)
-        code = self._wait()
+        code = self._kill()
         if code != -signal.SIGKILL:
             raise NodeFailed(
                 f"the node had ended before, with code {code}: {self.log_path.read_text()[-2000:]}"
             )
+
+    def _kill(self) -> int:
+        self._hang_up()
+        self._running().send_signal(signal.SIGKILL)
+        return self._wait()
 
     def pause(self) -> None:
         """Let the process do nothing until `resume`: how a long pause looks to clients."""
