@@ -180,8 +180,11 @@ def _received(request: Request, data: bytes) -> Received:
 
 
 def encode_json(value: Any) -> bytes:
-    """Return an answer as JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    """Return an answer as JSON.
+
+    Clients can send half a character, as an escape. UTF-8 has no bytes for it, and it is written as it came.
+    """
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def _response(reply: Reply) -> Response:

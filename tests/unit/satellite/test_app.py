@@ -1,12 +1,14 @@
 """What every satellite checks before its own code sees a request."""
 
 import asyncio
+import json
 import ssl
 
 import httpx
 import pytest
 from tests.unit.satellite.echo_api import EchoApi
 
+from ottla.satellite.app import encode_json
 from ottla.satellite.instances import Instances
 from ottla.satellite.process import behind_doors
 from ottla.satellite.settings import HttpSettings
@@ -93,3 +95,8 @@ def test_requests_are_counted_by_their_routes_also_those_that_are_refused() -> N
 
 def test_metrics_are_for_users_alone() -> None:
     assert _ask("GET", "/metrics", users=Users({"ann": "secret"})).status_code == 401
+
+
+def test_half_a_character_is_answered_as_it_came() -> None:
+    assert json.loads(encode_json({"é": "\ud800 and \\ud800"})) == {"é": "\ud800 and \\ud800"}
+    assert encode_json("é") == '"é"'.encode()
