@@ -149,6 +149,27 @@ def test_one_address_has_a_limit_of_its_own(world: World) -> None:
     assert [is_closed(client) for client in (world.connect(), world.connect())] == [False, True]
 
 
+@pytest.mark.parametrize("world", [ConnectionLimits(connections_per_ip_max=2)], indirect=True)
+def test_each_connection_that_closes_leaves_a_place_to_its_address(world: World) -> None:
+    first, second = world.connect(), world.connect()
+    for _ in range(3):
+        # One of the two stays all the time.
+        first.close()
+        world.turn()
+        first = world.connect()
+        assert not is_closed(first)
+        assert is_closed(world.connect())
+    second.close()
+    first.close()
+    world.turn()
+    assert not world.listeners._per_ip
+    assert [is_closed(client) for client in (world.connect(), world.connect(), world.connect())] == [
+        False,
+        False,
+        True,
+    ]
+
+
 def test_so_many_that_were_turned_away_wait_and_no_more(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
