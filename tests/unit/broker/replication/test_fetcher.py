@@ -12,6 +12,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.damages.checking import plan_check
 from ottla.storage.damages.gaps import note_checked
 from ottla.storage.damages.splicing import plan_splice, put_back, write_over
+from ottla.storage.errors import AppendError
 from ottla.storage.log import Log
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import (
@@ -494,3 +495,25 @@ def test_what_fails_once_is_copied_later(monkeypatch: pytest.MonkeyPatch) -> Non
     pair.clock.advance(1_000)
     pair.run()
     assert pair.follower.log.log_end_offset == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "is_given_up"), [(ErrorCode.CORRUPT_MESSAGE, False), (ErrorCode.INVALID_TIMESTAMP, True)]
+)
+def test_records_that_the_log_refuses_for_good_end_the_copying_and_damaged_ones_do_not(
+    monkeypatch: pytest.MonkeyPatch, code: ErrorCode, is_given_up: bool
+) -> None:
+    pair = ReplicaPair()
+    write(pair.leader, (0, 3))
+
+    def refuse(*_args: object, **_settings: object) -> None:
+        raise AppendError(code, "the log does not take them")
+
+    monkeypatch.setattr(type(pair.follower.log), "append_as_follower", refuse)
+    pair.run()
+    assert bool(pair.fetcher.failed) is is_given_up
+    assert (not pair.fetcher.partitions) is is_given_up
+    monkeypatch.undo()
+    pair.clock.advance(60_000)
+    pair.run()
+    assert pair.follower.log.log_end_offset == (0 if is_given_up else 3)
