@@ -26,6 +26,10 @@ _GRACE_S: Final = 5.0
 _MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
+class _Dropped(ClientError):
+    """The group does not count this member any more."""
+
+
 class Role(Protocol):
     """What a member says, and what it does with what it gets."""
 
@@ -101,8 +105,9 @@ class WorkerGroup:
                     await asyncio.sleep(next(waits))
                     continue
                 waits = backoff_s()
-                await self._role.assigned(self._member_id, self._generation, share)
-                await self._stay()
+                await self._take(share)
+            except _Dropped:
+                await self._role.lost()
             except ClientError as error:
                 _logger.warning("group %r cannot be joined, trying again: %s", self._group_id, error)
                 await self._role.lost()
@@ -158,6 +163,26 @@ class WorkerGroup:
         answer: JoinGroupResponse = await self._ask(request, JOIN_LANE, timeout_s)
         return answer
 
+    async def _take(self, share: bytes) -> None:
+        """Take a share, and stay. Heartbeats do not wait for it: to give something up may take long."""
+        taking = asyncio.create_task(self._role.assigned(self._member_id, self._generation, share))
+        taking.add_done_callback(self._maybe_rejoin)
+        try:
+            await self._stay()
+        except asyncio.CancelledError:
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
+            raise
+        except Exception:
+            await asyncio.gather(taking, return_exceptions=True)
+            raise
+        # Before others join with us: what this member has to give up, they may get.
+        await taking
+
+    def _maybe_rejoin(self, taking: "asyncio.Task[None]") -> None:
+        if not taking.cancelled() and taking.exception() is not None:
+            self.rejoin()
+
     async def _stay(self) -> None:
         """Send heartbeats until members are to join again.
 
@@ -186,8 +211,7 @@ class WorkerGroup:
             if code is ErrorCode.REBALANCE_IN_PROGRESS:
                 return
             if not self._is_settled(code) and not code.retriable:
-                await self._role.lost()
-                return
+                raise _Dropped(f"group {self._group_id!r} has dropped this member")
             if code is ErrorCode.NONE:
                 deadline_s = asked_s + session_s
 

@@ -11,7 +11,6 @@ from ottla.client.consumer.fetch_session import FetchSession
 from ottla.client.consumer.membership import Membership
 from ottla.client.producer.accumulator import Accumulator
 from ottla.client.producer.identity import ProducerIdentity
-from ottla.client.producer.on_the_way import OnTheWay
 from ottla.client.producer.sender import Sender
 from ottla.client.producer.transactions import Transactions
 
@@ -22,11 +21,11 @@ BUGS: Final = {
         "batch.retry_at_s = now_s + pause_s(batch.attempts, *self._rests)",
         "batch.renumber()",
     ),
-    "nothing-is-held-back": Bug(
-        "What follows a batch that is sent again does not wait for it.",
-        OnTheWay.may_leave,
-        "where in self._held_back or ",
-        "",
+    "batches-come-back-in-front": Bug(
+        "A batch that is sent again goes before those that were made earlier.",
+        Accumulator.put_back,
+        "queue[place].ordinal < batch.ordinal",
+        "False",
     ),
     "unknown-producers-send-ahead": Bug(
         "Several batches are sent before a broker knows the producer.",
@@ -53,10 +52,10 @@ BUGS: Final = {
         "batch.content_bytes - 1",
     ),
     "positions-skip": Bug(
-        "After a batch without records for readers one more is skipped.",
-        PartitionState.drop_first,
-        "Position(chunk.next_offset,",
-        "Position(chunk.next_offset + 1,",
+        "After each answer of a leader one record is skipped.",
+        PartitionState.add,
+        "self.fetch_offset = chunk.next_offset",
+        "self.fetch_offset = chunk.next_offset + 1",
     ),
     "sessions-go-on": Bug(
         "A fetch session goes on though a request of it was lost.",

@@ -273,7 +273,7 @@ class World:
                     self.cluster.bootstrap,
                     transactional_id="t",
                     linger_ms=0,
-                    delivery_timeout_ms=4_000,
+                    delivery_timeout_ms=1_600,
                     **_CLIENT,
                 ) as producer:
                     while number < self._records // 4:
@@ -291,7 +291,7 @@ class World:
                     if is_certain:
                         is_certain = False
                         for partition in range(2):
-                            await producer.send_and_wait(_ACCOUNTS, value, partition=partition)
+                            await self._hand_over(producer, value, partition)
                         await producer.send_offsets_to_transaction({TopicPartition(_PLAIN, 0): 0}, "accounts")
                     if wants:
                         await producer.commit_transaction()
@@ -309,6 +309,13 @@ class World:
                     wants = False
                 await asyncio.sleep(0.05)
         raise Wrong(f"transaction {value!r} does not come to an end")
+
+    async def _hand_over(self, producer: Producer, value: bytes, partition: int) -> None:
+        """Send a record of a transaction. Whether it fails, its commit has to know."""
+        if self.random.random() < 0.5:
+            await producer.send(_ACCOUNTS, value, partition=partition)
+        else:
+            await producer.send_and_wait(_ACCOUNTS, value, partition=partition)
 
     async def _consume(self, protocol: str, strategy: str | None, number: int) -> None:
         read = self._read.setdefault(protocol, set())

@@ -268,6 +268,18 @@ def working_on_a_queue(stage: Stage, cut: Cut) -> None:
     work()
 
 
+def test_a_transaction_without_one_of_its_records_cannot_be_committed(stage: Stage) -> None:
+    topic = topic_of(stage)
+    with sync.Producer(stage.bootstrap, transactional_id="t", max_request_size=1000) as producer:
+        producer.begin_transaction()
+        producer.send(topic, b"1")
+        producer.send(topic, bytes(2000))
+        with pytest.raises(WrongTransactionState, match="takes 2014 bytes"):
+            producer.commit_transaction()
+        producer.abort_transaction()
+    assert values_of(stage, topic) == []
+
+
 SCENES = (
     opening,
     sending_and_waiting,

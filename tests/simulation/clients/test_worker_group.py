@@ -8,6 +8,7 @@ from tests.simulation.clients.cutting import Cut, Stage, cut_everywhere
 
 from ottla.client.admin.settings import AdminSettings
 from ottla.client.cluster import Cluster
+from ottla.client.errors import ClientError
 from ottla.client.security import cluster_for
 from ottla.client.worker_group import WorkerGroup
 from ottla.satellite.topic import TopicReader, TopicWriter
@@ -27,6 +28,8 @@ class Role:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.happened: list[tuple[str, float]] = []
+        self.takes_s = 0.0
+        self.fails_with: list[Exception] = []
         self._loop = loop
 
     def protocols(self) -> Sequence[tuple[str, bytes]]:
@@ -36,6 +39,9 @@ class Role:
         return dict.fromkeys(members, b"share")
 
     async def assigned(self, _member_id: str, _generation: int, _share: bytes) -> None:
+        await asyncio.sleep(self.takes_s)
+        if self.fails_with:
+            raise self.fails_with.pop(0)
         self.happened.append(("assigned", self._loop.time()))
 
     async def lost(self) -> None:
@@ -64,6 +70,37 @@ def test_a_share_is_given_up_when_no_heartbeat_was_answered_for_as_long_as_the_g
         assert await role.until("lost") - began_s <= SESSION_S
         stage.network.mend(*hosts)
         await role.until("assigned", 2)
+        await group.stop("over")
+        await cluster.close()
+
+    Stage().play(scene, Cut(0, is_late=False))
+
+
+def test_a_share_may_take_longer_than_a_session() -> None:
+    async def scene(stage: Stage, _cut: Cut) -> None:
+        cluster, role = clients_of(stage), Role(stage.loop)
+        role.takes_s = 3 * SESSION_S
+        await cluster.start()
+        group = WorkerGroup(cluster, "g", role, session_timeout_ms=SESSION_S * 1000)
+        group.start()
+        await role.until("assigned")
+        await asyncio.sleep(SESSION_S)
+        assert [name for name, _ in role.happened] == ["assigned"]
+        await group.stop("over")
+        await cluster.close()
+
+    Stage().play(scene, Cut(0, is_late=False))
+
+
+def test_a_share_that_cannot_be_taken_is_asked_for_again() -> None:
+    async def scene(stage: Stage, _cut: Cut) -> None:
+        cluster, role = clients_of(stage), Role(stage.loop)
+        role.fails_with = [ZeroDivisionError("a bug"), ClientError("not now")]
+        await cluster.start()
+        group = WorkerGroup(cluster, "g", role)
+        group.start()
+        await role.until("assigned")
+        assert [name for name, _ in role.happened] == ["lost", "lost", "assigned"]
         await group.stop("over")
         await cluster.close()
 

@@ -1,7 +1,9 @@
 """Writes statuses to their topic, one after the other, while everything else goes on."""
 
 import asyncio
+import contextlib
 import logging
+from typing import Final
 
 from ottla.client import surroundings
 from ottla.client.errors import ClientError
@@ -11,6 +13,8 @@ from ottla.connect.store.statuses import Status, StatusState, is_safe
 from ottla.connect.store.topic import TopicWriter
 
 _logger = logging.getLogger(__name__)
+_PATIENCE_S: Final = 10.0
+"""How long what is left may take when the worker stops. Without the cluster it would take minutes."""
 
 
 class StatusWriter:
@@ -28,9 +32,11 @@ class StatusWriter:
         self._task = asyncio.create_task(self._write_all())
 
     async def stop(self) -> None:
-        """Write what is left, and close."""
+        """Write what is left, as far as that does not take long, and close."""
         if self._task is not None:
-            await self._queue.join()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._queue.join()
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await self._writer.stop()
@@ -62,6 +68,9 @@ class StatusWriter:
                     await self._writer.append(records)
             except ClientError as error:
                 _logger.warning("a status could not be written: %s", error)
+            except Exception:
+                # A bug of ours. Without this task no status would ever be written, and nobody could stop.
+                _logger.exception("a status could not be written")
             finally:
                 self._queue.task_done()
 
