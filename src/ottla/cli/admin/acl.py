@@ -68,7 +68,7 @@ def list_rules(properties: dict[str, str], as_json: bool, principal: str | None)
     async def work(admin: "Admin") -> Any:
         return await admin.access_rules.list(principal=None if principal is None else _principal(principal))
 
-    rows = [_row(rule) for rule in sorted(with_admin(properties, work))]
+    rows = [rule_row(rule) for rule in sorted(with_admin(properties, work))]
     show_rows(rows, as_json, "there are no access rules")
 
 
@@ -79,7 +79,7 @@ def _rule_options(command: F) -> F:
     def with_rule(
         *, principal: str, operation: str, resource: str, host: str, deny: bool, **others: Any
     ) -> None:
-        command(rule=_rule(principal, operation, resource, host, deny), **others)
+        command(rule=make_rule(principal, operation, resource, host, deny), **others)
 
     for option in (
         click.option("--host", default="*", show_default=True, help="The IP address in the rule."),
@@ -103,7 +103,7 @@ def add(properties: dict[str, str], as_json: bool, rule: "Rule") -> None:
         await admin.access_rules.create([rule])
 
     with_admin(properties, work)
-    show_done(f"added: {_words(rule)}", as_json, **_row(rule))
+    show_done(f"added: {_words(rule)}", as_json, **rule_row(rule))
 
 
 @acl.command()
@@ -118,7 +118,7 @@ def remove(properties: dict[str, str], as_json: bool, rule: "Rule") -> None:
 
     if not with_admin(properties, work):
         raise Failure(f"there is no such rule: {_words(rule)}; see `ottla acl list`")
-    show_done(f"removed: {_words(rule)}", as_json, **_row(rule))
+    show_done(f"removed: {_words(rule)}", as_json, **rule_row(rule))
 
 
 @acl.command()
@@ -143,7 +143,7 @@ def why(
 
     if operation == "all":
         raise Failure("`all` is not one operation: ask about a single one, such as read")
-    asked = _rule(principal, operation, resource, host, False)
+    asked = make_rule(principal, operation, resource, host, False)
 
     async def work(admin: "Admin") -> Any:
         settings = await _authorizer_settings(admin)
@@ -193,7 +193,7 @@ async def _authorizer_settings(admin: "Admin") -> tuple[str | None, bool]:
     return values.get(keys[0]), (values.get(keys[1]) or "").lower() == "true"
 
 
-def _rule(principal: str, operation: str, resource: str, host: str, deny: bool) -> "Rule":
+def make_rule(principal: str, operation: str, resource: str, host: str, deny: bool) -> "Rule":
     from ottla.client.admin.access_rules import Operation, Pattern, Permission, Resource, Rule
 
     kind, colon, name = resource.partition(":")
@@ -220,7 +220,7 @@ def _principal(text: str) -> str:
     return text if ":" in text else f"User:{text}"
 
 
-def _row(rule: "Rule") -> dict[str, Any]:
+def rule_row(rule: "Rule") -> dict[str, Any]:
     from ottla.client.admin.access_rules import Operation, Pattern, Permission, Resource
 
     kinds = {name: kind for kind, name in KINDS.items()}
@@ -236,6 +236,6 @@ def _row(rule: "Rule") -> dict[str, Any]:
 
 
 def _words(rule: "Rule") -> str:
-    row = _row(rule)
+    row = rule_row(rule)
     where = "" if rule.host == "*" else f" from {rule.host}"
     return f"{row['permission']} {row['principal']} to {row['operation']} {row['resource']}{where}"

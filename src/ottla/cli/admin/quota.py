@@ -68,7 +68,7 @@ def set_quotas(
     ip: str | None,
 ) -> None:
     """Set quotas: producer_byte_rate=1MB, consumer_byte_rate, request_percentage and others."""
-    whom = _whom(user, client, ip)
+    whom = quota_entity(user, client, ip)
     wanted = {name: _number(name, text) for name, text in parse_assignments(values, "NAME=VALUE").items()}
 
     async def work(admin: "Admin") -> None:
@@ -92,7 +92,7 @@ def remove(
     ip: str | None,
 ) -> None:
     """Remove the quotas NAMES, or all that somebody has."""
-    whom = _whom(user, client, ip)
+    whom = quota_entity(user, client, ip)
 
     async def work(admin: "Admin") -> list[str]:
         from ottla.cli.failure import Failure
@@ -110,7 +110,8 @@ def remove(
     show_done(f"removed {', '.join(gone)} of {_text(whom)}", as_json, **_named(whom), removed=gone)
 
 
-def _whom(user: str | None, client: str | None, ip: str | None) -> "frozenset[tuple[str, str | None]]":
+def quota_entity(user: str | None, client: str | None, ip: str | None) -> "frozenset[tuple[str, str | None]]":
+    """Return whom quotas bind, as the protocol has it."""
     given = {"user": user, "client-id": client, "ip": ip}
     whom = frozenset(
         (kind, None if name == DEFAULT else name) for kind, name in given.items() if name is not None
