@@ -486,7 +486,8 @@ def test_who_has_no_permission_is_told_whom_to_ask(kafka: ThreadNode, api: str) 
         kafka.faults.refuse(api, error)
     said = fail(*words, bootstrap=kafka.bootstrap)
     assert said_first in said
-    assert said.endswith("; ask the administrator of the cluster for permission, or use another --profile")
+    rule = "create topic:NAME`" if api == "create_topics" else ""
+    assert f"; ask the administrator for a rule such as `ottla acl add USER {rule}" in said
 
 
 def _succeed_then_refuse(kafka: ThreadNode, error: str) -> None:

@@ -217,3 +217,20 @@ def test_profiles_are_created_listed_and_chosen(tmp_path: Path) -> None:
 def test_hanging_transactions_are_listed(bootstrap: str, name: str) -> None:
     succeed("topic", "create", name, bootstrap=bootstrap)
     assert succeed("txn", "hanging", name, "--json", bootstrap=bootstrap).data == []
+
+
+def test_help_is_a_command_too() -> None:
+    assert succeed("help").out == succeed("--help").out
+    assert succeed("help", "topic", "create").out == succeed("topic", "create", "--help").out
+
+
+def test_an_address_with_a_scheme_is_told_apart() -> None:
+    said = fail("topic", "list", "-b", "http://127.0.0.1:9092")
+    assert "leave out http://" in said
+
+
+def test_a_compacted_topic_says_that_a_key_is_missing(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, "-c", "cleanup.policy=compact", bootstrap=bootstrap)
+    said = fail("produce", name, "-v", "x", bootstrap=bootstrap)
+    assert "without" in said
+    assert "key" in said

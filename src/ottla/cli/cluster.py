@@ -32,7 +32,18 @@ _NEXT_STEPS: Final = {
     "INVALID_CONFIG": "`ottla config get` lists the configs with their values",
 }
 _WRONG_USER: Final = "check sasl.mechanism, sasl.username and sasl.password in --property or in the profile"
-_NO_PERMISSION: Final = "ask the administrator of the cluster for permission, or use another --profile"
+_NO_PERMISSION: Final = (
+    "ask the administrator for a rule such as `ottla acl add USER {operation} {resource}`, or use another "
+    "--profile; `ottla acl why` says which rule decides"
+)
+_RESOURCES: Final = {
+    "TOPIC_AUTHORIZATION_FAILED": "topic:NAME",
+    "GROUP_AUTHORIZATION_FAILED": "group:NAME",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "transactional-id:NAME",
+    "CLUSTER_AUTHORIZATION_FAILED": "cluster",
+}
+_OPERATIONS: Final = ("read", "create", "delete", "describe")
+"""Verbs of our sentences that are names of rights, too."""
 
 
 def with_admin(properties: Mapping[str, str], work: "Callable[[Admin], Awaitable[T]]") -> T:
@@ -109,9 +120,19 @@ def explain(error: "ClientError") -> str:
         return f"{text}. Start a node with `ottla up`, or name another broker with --bootstrap"
     if isinstance(error, BrokerError):
         name = error.error_code.name
-        step = _NO_PERMISSION if name.endswith("AUTHORIZATION_FAILED") else _NEXT_STEPS.get(name)
+        step = _permission(name, text) if name.endswith("AUTHORIZATION_FAILED") else _NEXT_STEPS.get(name)
         return f"{text}; {step}" if step else text
     return text
+
+
+def _permission(error: str, text: str) -> str:
+    """Return which rule may be missing. Where the right is not known, it is not named."""
+    resource = _RESOURCES.get(error, "RESOURCE")
+    if "did not take a batch" in text or "idempotent producer" in text:
+        return _NO_PERMISSION.format(operation="write", resource="topic:NAME")
+    verb = text.removeprefix("cannot ").partition(" ")[0].strip(":")
+    operation = verb if verb in _OPERATIONS else "OPERATION"
+    return _NO_PERMISSION.format(operation=operation, resource=resource)
 
 
 def failed_items(failed: Mapping[Any, "ClientError"]) -> Failure:

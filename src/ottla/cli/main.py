@@ -77,6 +77,15 @@ class _Root(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
+        if name == "help":
+            # Many others have it. `ottla help topic` is `ottla topic --help`.
+            args = [*args[1:], "--help"]
+            name = args[0]
+            if name == "--help":
+                from ottla.cli.output import say
+
+                say(ctx.get_help())
+                ctx.exit()
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             # Click itself would look for a similar name only among commands that are imported.
             from difflib import get_close_matches

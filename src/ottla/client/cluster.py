@@ -96,7 +96,7 @@ class Cluster:
                 await connection.drain()
             address = self.topology.brokers.get(node_id)
             if address is None:
-                raise ConnectionLost(f"broker {node_id} is no longer part of the cluster")
+                raise ConnectionLost(f"there is no broker {node_id} in the cluster that clients can reach")
             self._connections[key] = connection = await self._open(address)
             return connection
 

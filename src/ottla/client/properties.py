@@ -200,6 +200,8 @@ def _typed(name: str, kind: type[Any], value: Any) -> Any:
 
 def parse_address(text: str) -> Address:
     """Read `host:port`, `[ipv6]:port`, or `host` alone with Kafka's port 9092."""
+    if "://" in text:
+        raise InvalidProperty(f"{text!r} is not an address: leave out {text.partition('://')[0]}://")
     host, colon, port = text.strip().rpartition(":")
     if not colon or text.strip().endswith("]"):
         host, port = text.strip(), "9092"

@@ -49,8 +49,13 @@ def test_each_refusal_of_a_cluster_says_what_to_do() -> None:
     )
     refused = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "cannot read")
     assert explain(refused).endswith(
-        "; ask the administrator of the cluster for permission, or use another --profile"
+        "; ask the administrator for a rule such as `ottla acl add USER read topic:NAME`, or use another "
+        "--profile; `ottla acl why` says which rule decides"
     )
+    unwritten = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "t-0 did not take a batch")
+    assert "acl add USER write topic:NAME" in explain(unwritten)
+    unknown = BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "broker 1 cannot list its groups")
+    assert "acl add USER OPERATION cluster" in explain(unknown), "which right it is, nobody has said"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 
 from ottla.cli.desired.state import AccessRule, State, Topic, Whom
 
-
 _STAYS: Final = ("min.insync.replicas",)
 """A cluster with eligible leader replicas sets it by itself, and lets nobody remove it."""
 

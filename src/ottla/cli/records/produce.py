@@ -3,8 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from threading import Semaphore, Thread
 from typing import IO, Any, Final, NamedTuple
@@ -162,7 +162,10 @@ async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]
     count = 0
     sent: list[Any] = []
     with Tally("records read and on their way") as tally:
-        async with Producer(properties={"max.block.ms": "15000", **properties}) as producer:
+        async with (
+            Producer(properties={"max.block.ms": "15000", **properties}) as producer,
+            _tell_of_silence(lambda: next((one for one in sent if not one.is_done), None)),
+        ):
             async for record in _read_aside(records):
                 try:
                     on_its_way = await producer.send(
@@ -186,6 +189,35 @@ async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]
             await producer.flush()
             results = [await item for item in sent]
     return count, results[-1] if results else None
+
+
+_SILENCE_S: Final = 5.0
+"""After so long without an answer, somebody who waits is told."""
+
+
+@asynccontextmanager
+async def _tell_of_silence(first_on_its_way: Callable[[], Any]) -> AsyncIterator[None]:
+    """Tell once on stderr if the oldest record that is on its way is the same for some seconds."""
+    import asyncio
+
+    async def watch() -> None:
+        before = None
+        while True:
+            await asyncio.sleep(_SILENCE_S)
+            now = first_on_its_way()
+            if now is not None and now is before:
+                say(
+                    f"no broker has acknowledged a record for {_SILENCE_S:.0f} s; still trying, Ctrl-C stops",
+                    err=True,
+                )
+                return
+            before = now
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 async def _read_aside(records: Iterator[Given]) -> AsyncIterator[Given]:

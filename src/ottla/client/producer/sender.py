@@ -332,7 +332,10 @@ class Sender:
         if code is ErrorCode.NONE:
             self._landed(batch, Acknowledged(part.base_offset, part.log_append_time_ms))
             return
-        error = BrokerError(code, f"{batch.where} did not take a batch", part.error_message)
+        # What is wrong with one record says more than what is said of all of them.
+        of_records = (record.batch_index_error_message for record in part.record_errors)
+        detail = next(filter(None, of_records), part.error_message)
+        error = BrokerError(code, f"{batch.where} did not take a batch", detail)
         if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self._landed(batch, Acknowledged(-1, -1))
         elif code is ErrorCode.MESSAGE_TOO_LARGE and len(batch.records) > 1:

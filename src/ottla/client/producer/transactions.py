@@ -299,7 +299,9 @@ class Transactions:
         )
         answer = await (await self._cluster.any_connection()).ask(request)
         if answer.error_code is not ErrorCode.NONE:
-            raise BrokerError(answer.error_code, "cannot get a producer id")
+            is_denied = answer.error_code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            needed = "an idempotent producer needs the right to write to some topic" if is_denied else None
+            raise BrokerError(answer.error_code, "cannot get a producer id", needed)
         return answer
 
     async def _add_partitions(self, partitions: Collection[TopicPartition]) -> None:
