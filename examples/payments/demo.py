@@ -31,11 +31,9 @@ sys.path.insert(0, str(HERE))
 
 from payments import CUSTOMERS, Memory, Payment, customer_name, judge, make_payments  # noqa: E402
 
-from ottla.client.admin import Admin  # noqa: E402
+from ottla import Admin, Producer, TopicPartition  # noqa: E402
 from ottla.client.fetching import IsolationLevel, fetch_once, next_offset, visible_batches  # noqa: E402
 from ottla.client.list_offsets import LATEST, list_offsets  # noqa: E402
-from ottla.client.producer import Producer  # noqa: E402
-from ottla.model.ids import TopicPartition  # noqa: E402
 from ottla.pipelines.link import Link  # noqa: E402
 from ottla.pipelines.status import RUNNING, QueryStatus, read_statuses  # noqa: E402
 from ottla.records.batch_records import iter_batch_records  # noqa: E402

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from ottla import AcknowledgeType, Admin, ShareConsumer
-from ottla.client.errors import BrokerError
+from ottla.errors import BrokerError
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 
