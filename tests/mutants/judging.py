@@ -59,7 +59,7 @@ class Result:
 
 def tests_for(fault: Fault, line_map: LineMap, budget_s: float) -> tuple[list[str], int]:
     """Choose tests that execute a fault, near and quick ones first. Returns how many there are, too."""
-    home = set(Path(fault.file).with_suffix("").parts)
+    home = _words(str(Path(fault.file).with_suffix("")))
     executing = line_map.executing(fault)
     cost = {test: line_map.costs[test].cpu_s for test in executing}
     by_file: dict[str, list[str]] = {}
@@ -67,7 +67,7 @@ def tests_for(fault: Fault, line_map: LineMap, budget_s: float) -> tuple[list[st
         by_file.setdefault(test.partition("::")[0], []).append(test)
 
     def nearness(file: str) -> tuple[int, float, str]:
-        return -len(home & set(re.split(r"[/.]|test_", file))), cost[by_file[file][0]], file
+        return -len(home & _words(file)), cost[by_file[file][0]], file
 
     files = sorted(by_file, key=nearness)
     if fault.at_import:
@@ -86,6 +86,11 @@ def tests_for(fault: Fault, line_map: LineMap, budget_s: float) -> tuple[list[st
             left -= cost[test] + 0.002
     rank = {file: at for at, file in enumerate(files)}
     return sorted(picked, key=lambda test: rank[test.partition("::")[0]]), len(executing)
+
+
+def _words(path: str) -> set[str]:
+    """Return the words of a path: tests of `fetch` may be in `test_fetch_limits`."""
+    return set(re.split(r"[/._]", path))
 
 
 # --- one run in a fork ----------------------------------------------------------------------------

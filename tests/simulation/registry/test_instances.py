@@ -128,3 +128,21 @@ def test_a_reader_that_stumbles_over_a_record_tries_again(
 
     assert writer.register("s", '"int"')["version"] == 1
     assert not failures
+
+
+def test_a_leader_that_proves_nothing_is_sent_nothing(site: Site) -> None:
+    first, second = site.instance(8081), site.instance(8082)
+    seen: list[tuple[str, str]] = []
+
+    async def impostor(scope: Any, _receive: Any, send: Any) -> None:
+        seen.append((scope["method"], scope["path"]))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    site.network.apps[first.host] = impostor
+
+    status, answer = second.ask("PUT", "/config/s", {"compatibility": "FULL"})
+
+    assert (status, answer["error_code"]) == (500, 50003)
+    assert "has not proved that it is an instance of this cluster" in answer["message"]
+    assert {method for method, _ in seen} == {"GET"}

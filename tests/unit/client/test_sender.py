@@ -349,3 +349,60 @@ def test_a_leader_that_cannot_be_reached_is_tried_again_though_nothing_else_happ
 
     run(Gate(), scene)
     assert not failures
+
+
+def test_the_halves_of_a_batch_that_is_too_large_wait_for_what_was_sent_after_it() -> None:
+    async def scene(world: World) -> None:
+        requests: list[tuple[Any, asyncio.Future[ProduceResponse]]] = []
+
+        def send(request: Any, _version: int) -> asyncio.Future[ProduceResponse]:
+            answer = asyncio.get_running_loop().create_future()
+            requests.append((request, answer))
+            return answer
+
+        def settle(number: int, code: ErrorCode = ErrorCode.NONE) -> None:
+            request, answer = requests[number]
+            answer.set_result(
+                ProduceResponse(
+                    responses=tuple(
+                        TopicProduceResponse(
+                            topic_id=topic.topic_id,
+                            partition_responses=tuple(
+                                PartitionProduceResponse(
+                                    partition_index=part.partition_index, error_code=code, base_offset=0
+                                )
+                                for part in topic.partition_data
+                            ),
+                        )
+                        for topic in request.topic_data
+                    )
+                )
+            )
+
+        async def turn() -> None:
+            for _ in range(50):
+                await asyncio.sleep(0)
+
+        world.broker.send = send  # type: ignore[method-assign]
+        await turn()
+        settle(0)
+        await turn()
+        where = PARTITIONS[0]
+        sent = [world.append(where, size_bytes) for size_bytes in (400, 400, 900)]
+        await turn()
+        assert len(requests) == 3, "two batches are on their way"
+        settle(1, ErrorCode.MESSAGE_TOO_LARGE)
+        await turn()
+        assert len(requests) == 3, "the second may be refused, and would come before the halves then"
+        settle(2)
+        await turn()
+        for half in (3, 4):
+            settle(half)
+            await turn()
+        await asyncio.gather(*sent)
+
+    run(
+        Gate(),
+        scene,
+        **{"enable.idempotence": "true", "max.in.flight.requests.per.connection": "5", "linger.ms": "0"},
+    )
