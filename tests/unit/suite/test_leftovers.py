@@ -49,7 +49,8 @@ def test_a_run_that_leaves_a_process_behind_fails_and_names_it(tmp_path: Path) -
         "    subprocess.run([sys.executable, '-c', parent], check=True)\n"
     )
     # The run is not part of this one.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    ours = ("PYTEST_", "COSTS")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     options = ("-q", "-n", "0", "-p", "no:randomly", "--rootdir", str(tmp_path))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(tmp_path)],
