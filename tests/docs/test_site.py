@@ -142,3 +142,14 @@ def test_pages_do_not_contradict_each_other_about_queues() -> None:
         for found in re.findall(r"share (?:consumer|groups?).{0,60}?Kafka (?:from )?(4\.\d)", text)
     }
     assert len(needed) <= 1, f"share groups need Apache Kafka {needed}"
+
+
+def test_every_cause_is_explained_on_a_page() -> None:
+    causes = DOCS.parent / "src/ottla/explain/causes"
+    named: set[str] = set()
+    for path in causes.glob("*.py"):
+        for call in re.findall(r'Cause\(\s*("[a-z-]+"(?: if \w+ else "[a-z-]+")?)', path.read_text()):
+            named.update(re.findall(r'"([a-z-]+)"', call))
+    assert len(named) > 40
+    pages = "".join(path.read_text() for path in DOCS.glob("guide/why-*.md"))
+    assert {cause for cause in named if f"`{cause}`" not in pages} == set()

@@ -108,7 +108,7 @@ def _gone(
             else "start it again, or wait for its session to end: others get its partitions then",
             *(
                 (
-                    f"if not: Admin.groups.remove_members({case.group_id!r}, [{member.instance_id!r}])",
+                    f"if not: `ottla group remove-member {case.group_id} {member.instance_id}`",
                     "lower session.timeout.ms: nobody reads for so long after a static member has died",
                 )
                 if is_static
