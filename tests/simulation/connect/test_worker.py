@@ -504,3 +504,15 @@ def test_a_worker_that_does_not_lead_forwards_to_the_one_that_does_and_to_nobody
             assert heard == [("GET", "/ottla/instance")]
 
     Site().run(story)
+
+
+def test_half_a_character_in_a_configuration_fails_no_list(tmp_path: Path) -> None:
+    async def story(site: Site) -> None:
+        async with site.worker() as worker:
+            config = {"connector.class": SOURCE, "file": str(tmp_path / "in"), "topic": "t", "note": "\ud800"}
+            status, answer = await worker.ask("PUT", "/connectors/odd/config", config)
+            assert (status, answer["config"]["note"]) == (201, "\ud800")
+            listed = await worker.get("/connectors?expand=info")
+            assert listed["odd"]["info"]["config"]["note"] == "\ud800"
+
+    Site().run(story)

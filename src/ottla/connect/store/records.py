@@ -30,7 +30,7 @@ class UnreadableRecord(ValueError):
 
 def encode_json(value: Any) -> bytes:
     """Return JSON as Connect's JsonConverter writes it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def decode_json(data: bytes | None) -> Any:

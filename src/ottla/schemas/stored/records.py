@@ -53,7 +53,7 @@ class Change:
 
 
 def _encode(value: Json) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def _key(kind: str, magic: int, subject: str | None = None, **fields: Any) -> bytes:

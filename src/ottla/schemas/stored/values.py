@@ -47,20 +47,25 @@ def fingerprint(
     text: str, references: tuple[Reference, ...], metadata: Json | None, rule_set: Json | None = None
 ) -> bytes:
     """Return what two equal schemas have in common: the MD5 hash that Confluent's registry uses."""
-    digest = hashlib.md5(text.encode(), usedforsecurity=False)
+    digest = hashlib.md5(_bytes(text), usedforsecurity=False)
     for name, subject, version in references:
-        digest.update(name.encode() + subject.encode() + struct.pack(">i", version))
+        digest.update(_bytes(name + subject) + struct.pack(">i", version))
     if metadata is not None:
         digest.update(b"\x01")
         for key, tags in (metadata.get("tags") or {}).items():
-            digest.update(key.encode() + "".join(tags).encode())
+            digest.update(_bytes(key + "".join(tags)))
         for key, value in (metadata.get("properties") or {}).items():
-            digest.update(key.encode() + value.encode())
+            digest.update(_bytes(key + value))
         for word in metadata.get("sensitive") or ():
-            digest.update(word.encode())
+            digest.update(_bytes(word))
     if rule_set is not None:
-        digest.update(b"\x01" + repr(rule_set).encode())
+        digest.update(b"\x01" + _bytes(repr(rule_set)))
     return digest.digest()
+
+
+def _bytes(text: str) -> bytes:
+    # Half a character has no bytes. Java hashes a question mark for it.
+    return text.encode(errors="replace")
 
 
 @dataclass(frozen=True)

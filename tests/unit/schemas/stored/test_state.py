@@ -183,3 +183,10 @@ def test_messages_of_the_election_survive_a_round_trip() -> None:
 )
 def test_paths_below_a_context_mean_others(path: str, meant: str, query: list[tuple[str, str]]) -> None:
     assert without_context(path, []) == (meant, query)
+
+
+def test_half_a_character_is_kept_as_it_came() -> None:
+    state = _replay(schema_record(_stored(text='"\ud800"')))
+    found = state.find("s", 1)
+    assert found is not None
+    assert found.text == '"\ud800"'
