@@ -3,6 +3,7 @@
 Each check is one line: fine, or what is wrong and what to do next.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,6 +21,11 @@ from ottla.explain.lag.outlook import (
 )
 
 _RECENT_MS = 300_000
+_OURS = "client/ottla@"
+"""Whom the journal names for commands, whose client id is the default one of our client."""
+_MISTYPED = frozenset(
+    ("INVALID_CONFIG", "INVALID_TOPIC_EXCEPTION", "UNKNOWN_TOPIC_ID", "UNKNOWN_TOPIC_OR_PARTITION")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +189,22 @@ def _network(journal: JournalView) -> Iterator[Check]:
         is_fine = False
         names = ", ".join(sorted({event.subject.removeprefix("client/") for event in throttled})[:3])
         yield Check("network", False, f"clients are over their quotas: {names}", "ottla why slow GROUP")
-    refused = list(journal.of("request-refused"))
+    refused: Counter[tuple[str, str, str]] = Counter()
+    for event in journal.of("request-refused"):
+        # A name that somebody has mistyped for a command of ours makes no cluster sick.
+        facts = event.facts
+        if not (event.subject.startswith(_OURS) and facts["error"] in _MISTYPED):
+            refused[event.subject.removeprefix("client/"), facts["api"], facts["error"]] += facts["count"]
     if refused:
         is_fine = False
-        event = refused[-1]
+        (client, api, error), most = refused.most_common(1)[0]
+        minutes = _RECENT_MS / 60_000
         yield Check(
             "network",
             False,
-            f"requests are refused, the last one {event.facts.get('api')} of "
-            f"{event.subject.removeprefix('client/')} with {event.facts.get('error')}",
-            f"ottla consume __ottla_journal -o -20  ({event.place})",
+            f"{refused.total()} requests were refused in the last {minutes:.0f} minutes, "
+            f"{refused.total() / minutes:.1f} a minute; {most} of them {api} of {client} with {error}",
+            f"ottla journal --kind request-refused --since {minutes:.0f}m",
         )
     slow = sum(event.facts.get("count", 0) for event in journal.of("sync-slow"))
     if slow >= 10:
