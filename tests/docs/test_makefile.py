@@ -136,3 +136,13 @@ def test_a_run_that_is_not_there_is_refused_with_those_that_are(capsys: pytest.C
     assert "make crash WHAT=... takes one of these:\n  node " in capsys.readouterr().err
     assert verbs_main(["bench", "codec", "--times", "5"]) == 2
     assert "benchmarks.codec cannot be told how often" in capsys.readouterr().err
+
+
+def test_what_follows_two_dashes_is_for_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(subprocess, "call", lambda *_, **__: 0)
+    assert verbs_main(["crash", "campaign", "--times", "5", "--seed", "", "--", "--wide"]) == 0
+    assert capsys.readouterr().out.endswith(" --wide\n")
+    assert verbs_main(["crash", "campaign", "--times", "", "--seed", "", "--"]) == 0
+    assert "--wide" not in capsys.readouterr().out

@@ -152,11 +152,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("what")
     parser.add_argument("--times", default="")
     parser.add_argument("--seed", default="")
-    parser.add_argument("more", nargs="*")
-    asked = parser.parse_args(arguments)
+    # What follows `--` is for the run. argparse takes an empty list for it before it has seen the options.
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    asked, more = parser.parse_args(arguments[:end]), arguments[end + 1 :]
     try:
         run = find_run(asked.verb, asked.what)
-        commands, environment = run.commands(asked.times, asked.seed, asked.more)
+        commands, environment = run.commands(asked.times, asked.seed, more)
     except UnknownRun as error:
         print(error, file=sys.stderr)
         return 2

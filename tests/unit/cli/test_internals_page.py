@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from ottla import cli, testing
-from ottla.testing import power_cut, simulated_disk
+from ottla.testing import disk_nodes, power_cut, simulated_disk
 
 PAGE = Path(__file__).parents[3] / "docs/internals/command-line.md"
-SIMULATED = {Path(module.__file__ or "").name for module in (power_cut, simulated_disk)}
+SIMULATED = {Path(module.__file__ or "").name for module in (disk_nodes, power_cut, simulated_disk)}
 
 
 def test_the_file_map_is_the_tree() -> None:
