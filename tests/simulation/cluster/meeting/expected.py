@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations_with_replacement
 from typing import Final
 
-from tests.simulation.cluster.faults.kinds import FAULTS, RARE
+from tests.simulation.cluster.faults.kinds import FAULTS, RARE, WIDE_ALONE
 from tests.simulation.cluster.meeting.watching import (
     CHANGES,
     ENDING,
@@ -187,7 +187,11 @@ _CANNOT_ERROR: Final[Mapping[str, str]] = {
 }
 _CANNOT_PAIR: Final = {
     # Seeds with one of these have no other fault.
-    **{pair_of(kind, other): "what is rare happens alone" for kind in RARE for other in FAULTS},
+    **{
+        pair_of(kind, other): "it happens alone, since it takes long or several steps"
+        for kind in (*RARE, *WIDE_ALONE)
+        for other in FAULTS
+    },
 }
 
 
