@@ -23,6 +23,7 @@ WIDE_FOUND_BY: Final[dict[str, int]] = {
     "lost-replicas-stay-eligible": 371,
     "moves-forget-leader-epochs": 13,
     "news-is-published-backwards": 36,
+    "one-refusal-is-proof": 402,
     "parked-for-good": 163,
     "what-is-bridged-is-forgotten": 363,
 }
