@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from tests.cli.typing import fail
 
 from ottla.cli.main import main
 from ottla.testing.node import ThreadNode
@@ -115,3 +116,8 @@ def test_ten_thousand_mistakes_are_answered_with_a_sentence(tmp_path: Path) -> N
         node.create_topic("orders", partitions=2)
         node.produce("orders", "coffee", key="k")
         type_them(100, 10_000, node.bootstrap)
+
+
+def test_an_address_that_is_none_is_answered_with_a_sentence() -> None:
+    for url in ("\x1b[31m", " ", "http://[", "http://a b:1"):
+        assert "Traceback" not in fail("schema", "list", "--registry", url)

@@ -201,7 +201,7 @@ class RegistryClient:
         for url in list(self._urls):
             try:
                 answer = self._client.request(method, url + path, json=body, params=parameters)
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
                 reasons.append(f"{url}: {error or type(error).__name__}")
                 self._urls.append(self._urls.pop(0))
                 continue
