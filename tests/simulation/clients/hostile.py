@@ -113,6 +113,7 @@ class World:
         self._committed: list[bytes] = []
         self._aborted: list[bytes] = []
         self._read: dict[str, set[bytes | None]] = {}
+        self._members: dict[tuple[str, int], Consumer] = {}
 
     def run(self) -> Outcome:
         """Run to the end, and check what is there then."""
@@ -151,6 +152,9 @@ class World:
         await self._check_written()
         async with asyncio.timeout(_HANGS_S):
             while any(self._acknowledged.keys() - read for read in self._read.values()):
+                await asyncio.sleep(0.5)
+            # Whatever happened to a member, it is one again.
+            while not all(consumer.assignment() for consumer in self._members.values()):
                 await asyncio.sleep(0.5)
         for reader in readers:
             reader.cancel()
@@ -238,8 +242,8 @@ class World:
                 value = b"%s %04d " % (name.encode(), number)
                 value += b"x" * self.random.choice((10, 10, 100, 300))
                 await self._send(producer, value, sent)
-                if self.random.random() < 0.2:
-                    await asyncio.sleep(self.random.uniform(0, 0.5))
+                if self.random.random() < 0.3:
+                    await asyncio.sleep(self.random.uniform(0, 1))
                 if self.random.random() < 0.05:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(self.random.uniform(0, 0.5)):
@@ -336,8 +340,9 @@ class World:
                     max_poll_interval_ms=5_000,
                     **settings,
                 ) as consumer:
+                    self._members[protocol, number] = consumer
                     consumer.subscribe([_PLAIN], on_revoked=self._dawdle, on_assigned=self._dawdle)
-                    while self._is_over or self.random.random() < 0.98:
+                    while self._is_over or self.random.random() < 0.998:
                         await self._poll(consumer, read)
 
     async def _dawdle(self, _some: object) -> None:
@@ -348,7 +353,7 @@ class World:
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 read |= {record.value for record in await consumer.poll(300, self.random.choice((1, 500)))}
-        if not self._is_over and self.random.random() < 0.01:
+        if not self._is_over and self.random.random() < 0.03:
             self._note("a member was late")
             await asyncio.sleep(7)
 
