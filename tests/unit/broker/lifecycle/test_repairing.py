@@ -3,9 +3,7 @@
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pytest
 from tests.support.data_plane import batch_of, create_topic, fetch_all, produce
@@ -32,10 +30,10 @@ def _node(root: Path) -> Iterator[InProcessClient]:
         yield InProcessClient(node)
 
 
-@cache
-def _written() -> Path:
-    """Return what a node with two topics leaves, to be copied. `orders` has got a partition later."""
-    root = Path(mkdtemp(prefix="ottla-repairing-"))
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a node with two topics leaves, to be copied. `orders` has got a partition later."""
+    root = tmp_path_factory.mktemp("written")
     with _node(root) as client:
         create_topic(client, "orders", partitions=1)
         create_topic(client, "payments", partitions=2)
@@ -51,18 +49,10 @@ def _written() -> Path:
     return root
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _no_leftovers() -> Iterator[None]:
-    yield
-    if _written.cache_info().currsize:
-        shutil.rmtree(_written())
-        _written.cache_clear()
-
-
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path: Path, written: Path) -> Path:
     """A node that does not run."""
-    shutil.copytree(_written() / "data", tmp_path / "data")
+    shutil.copytree(written / "data", tmp_path / "data")
     return tmp_path
 
 
