@@ -81,7 +81,8 @@ class LogMoves:
     def resume(self) -> None:
         """Go on with the moves that the last stop interrupted.
 
-        A log may have two copies: the directory of one was offline when the other one was begun.
+        A log may have two copies: the directory of one was offline when the other one was begun. A copy that
+        has lost records since does not take over.
         """
         for directory in self._broker.directories.online:
             for key, future in list(directory.future_logs.items()):
@@ -90,10 +91,21 @@ class LogMoves:
                     continue
                 if partition in self._moves:
                     self._drop(directory, future)
+                elif future.bridged or any(one.was_synced for one in future.damages):
+                    self._begin_afresh(partition, directory, future)
                 else:
                     move = Move(partition, directory, future)
                     self._start(move)
                     self._cut_where_it_departs(move)
+
+    def _begin_afresh(self, partition: Partition, directory: LogDirectory, future: Log) -> None:
+        """Copy a log again whose copy has lost records: the start has put empty batches in their place."""
+        _logger.warning("%s is damaged: copying %s again", future.path, partition.log.path)
+        self._drop(directory, future)
+        try:
+            self.begin(partition, directory)
+        except LogDirectoryOffline as error:
+            _logger.critical("cannot move %s: %s", partition.log.path, error)
 
     def was_cut(self, log: Log) -> None:
         """Take note that a log has lost its end: what may come there is not what was copied."""

@@ -271,3 +271,29 @@ def test_a_topic_that_was_made_again_is_not_taken_for_compacted_after_a_crash() 
     world.directories.release()
     again = World(world.disk)
     assert again.directories.directories[0].cleaner_offsets.get(KEY, 0) == 0
+
+
+def test_a_copy_that_has_lost_records_is_made_again() -> None:
+    world = World()
+    world.append(1, 80)
+    world.append(1, 20)
+    world.begin()
+    while not world.works:
+        world.tick()
+    world.work()
+    [future] = world.directories.directories[1].future_logs.values()
+    future.flush()
+    expected = world.content()
+    path = future.active_segment.file.path
+    world.directories.release()
+    # The start covers what is lost with empty batches, since it was synced.
+    file = world.disk.open(path)
+    file.truncate(file.size() - 100)
+    again = World(world.disk)
+    [future] = again.directories.directories[1].future_logs.values()
+    assert future.log_end_offset == 100
+    again.moves.resume()
+    again.run()
+    assert moved(again)
+    assert again.content() == expected
+    assert not again.log.bridged
