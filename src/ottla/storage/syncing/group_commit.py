@@ -39,7 +39,7 @@ NOTHING: Final[Outcome[Any]] = Outcome()
 class GroupCommit(Generic[T]):
     """The syncs of a node. `T` is what the caller knows a waiting append by."""
 
-    __slots__ = ("_again", "_queue", "_running", "_running_max", "_together_min", "_waiters")
+    __slots__ = ("_again", "_let_go", "_queue", "_running", "_running_max", "_together_min", "_waiters")
 
     def __init__(self, running_max: int, together_min: int = 1 << 30) -> None:
         """At most `running_max` syncs run at once, but `together_min` logs or more are started together."""
@@ -50,6 +50,8 @@ class GroupCommit(Generic[T]):
         self._queue: dict[Log, None] = {}
         # Logs that want another one when theirs is over.
         self._again: set[Log] = set()
+        # Logs that somebody let go of during their sync, and that nobody has asked for since.
+        self._let_go: set[Log] = set()
         # By log, ascending by the offset below which all has to be safe.
         self._waiters: dict[Log, deque[tuple[Offset, T]]] = {}
 
@@ -73,6 +75,7 @@ class GroupCommit(Generic[T]):
             waiters.append((offset, waiter))
         if log in self._running:
             self._again.add(log)
+            self._let_go.discard(log)
         else:
             self._queue[log] = None
         return NOTHING
@@ -90,6 +93,7 @@ class GroupCommit(Generic[T]):
             if self._settle(log, outcome) or log in self._again:
                 self._queue[log] = None
             self._again.discard(log)
+            self._let_go.discard(log)
         # The waiters come after this.
         if len(logs) == 1:
             logs[0].volume.save_synced()
@@ -109,13 +113,17 @@ class GroupCommit(Generic[T]):
         self._again.discard(log)
         if log.fail_flush(self._running.pop(log), error):
             self._tell_failed(log, outcome)
-        else:
+        elif log not in self._let_go:
             self._queue[log] = None
+        # Of one that was deleted nothing may be left, and a sync would take its whole directory offline.
+        self._let_go.discard(log)
 
     def forget(self, log: Log) -> list[T]:
         """Let go of a log that was deleted or moved. Returns who waited for it."""
         self._queue.pop(log, None)
         self._again.discard(log)
+        if log in self._running:
+            self._let_go.add(log)
         return [waiter for _, waiter in self._waiters.pop(log, ())]
 
     def _settle(self, log: Log, outcome: Outcome[T]) -> bool:

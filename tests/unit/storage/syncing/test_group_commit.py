@@ -190,3 +190,17 @@ def test_a_log_that_is_let_go_of_leaves_nobody_waiting_unknown() -> None:
     assert commit.forget(log) == ["a", "b"]
     assert not finished(commit, log).done
     assert commit.is_idle
+
+
+def test_a_log_that_is_gone_is_not_synced_again_when_its_sync_fails() -> None:
+    log = new_log()
+    commit: GroupCommit[str] = GroupCommit(4)
+    wait(commit, log, "a")
+    # The topic is deleted during the sync, and `file.delete.delay.ms` is short.
+    assert commit.forget(log) == ["a"]
+    log.move_to(f"{log.path}.0123456789abcdef0123456789abcdef-delete", syncs=False)
+    disk_of(log).remove_tree(log.path)
+    outcome = finished(commit, log)
+    assert not outcome.starts
+    assert commit.is_idle
+    log.volume.check()
