@@ -350,7 +350,7 @@ def test_a_mistyped_command_is_named_with_the_nearest_one() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("topic", "delete", "a"), ("topic", "truncate", "a"), ("group", "delete", "a"), ("txn", "abort", "a")],
+    [("topic", "truncate", "a"), ("group", "delete", "a"), ("txn", "abort", "a")],
 )
 def test_who_cannot_be_asked_is_told_to_say_yes(words: tuple[str, ...]) -> None:
     typed = run(*words, bootstrap="127.0.0.1:1", stdin="")

@@ -1,6 +1,5 @@
 """`ottla health`: is the cluster in order? One answer, by its exit code too, or one every few seconds."""
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +27,8 @@ def health(properties: dict[str, str], as_json: bool, watch_s: float | None) -> 
     """
 
     async def work(admin: "Admin") -> dict[str, Any]:
+        import asyncio
+
         while True:
             found = await _look(admin)
             _show(found, as_json)

@@ -1,6 +1,5 @@
 """Nodes that leave a cluster for good: `ottla cluster unregister` and `ottla cluster remove`."""
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -135,6 +134,8 @@ async def _check_is_gone(admin: "Admin", node: int) -> None:
 
 
 async def _until_gone(admin: "Admin", node: int, wait_s: int) -> None:
+    import asyncio
+
     try:
         async with asyncio.timeout(wait_s):
             while await _is_up(admin, node):

@@ -192,7 +192,7 @@ async def _send(properties: dict[str, str], topic: str, records: Iterator[Given]
 
 
 _SILENCE_S: Final = 5.0
-"""After so long without an answer, somebody who waits is told."""
+"""After so long without an answer, somebody who waits hears of it."""
 
 
 @asynccontextmanager
