@@ -46,9 +46,10 @@ _PASSING: Final = (ErrorCode.OFFSET_OUT_OF_RANGE,)
 
 
 class _Piece(NamedTuple):
-    """Whole batches, and the copy whose end they belong to."""
+    """Whole batches, the offset after them, and the copy whose end they belong to."""
 
     records: memoryview
+    end: int
     copy_id: Uuid
 
 
@@ -83,7 +84,8 @@ class Copying:
         """Take a new round in. What has an error is tried again, unless it waits for an operator."""
         if part.copy_id not in (ZERO_UUID, _topic_id(self._target, where)):
             # The copy was deleted and made again. What waited was the one before.
-            part.copied_to, part.has_lost, part.halted = -1, False, False
+            part.position = part.copied_to = -1
+            part.has_lost = part.halted = False
         reason = self._progress.halted.get(where)
         if reason is not None:
             part.has_lost = part.halted = True
@@ -94,7 +96,7 @@ class Copying:
         part.source_id = self._progress.topic_ids.get(part.source.topic, ZERO_UUID)
         if part.error is not None:
             # It goes on at the end of the copy.
-            part.error, part.copied_to = None, -1
+            part.error, part.position = None, -1
 
     async def stop(self) -> None:
         """Stop. What was not written yet is fetched again the next time."""
@@ -153,7 +155,7 @@ class Copying:
 
     def _positions(self, node_id: int) -> dict[TopicPartition, int]:
         parts = (self._progress_of(source) for source in self._followed.led_by(node_id))
-        return {part.source: part.copied_to for part in parts if part.copied_to >= 0 and self._is_same(part)}
+        return {part.source: part.position for part in parts if part.position >= 0 and self._is_same(part)}
 
     def _progress_of(self, source: TopicPartition) -> PartitionProgress:
         return self._followed.progress_of(self._followed.by_source[source])
@@ -173,13 +175,14 @@ class Copying:
     async def _find_positions(self, node_id: int) -> None:
         """Find where the target's logs end, of partitions for which that is not known."""
         unknown = [self._followed.by_source[source] for source in self._followed.led_by(node_id)]
-        unknown = [where for where in unknown if self._followed.progress_of(where).copied_to < 0]
+        unknown = [where for where in unknown if self._followed.progress_of(where).position < 0]
         if unknown:
             ids = {where: _topic_id(self._target, where) for where in unknown}
             for where, found in (await list_offsets(self._target, dict.fromkeys(unknown, LATEST))).items():
                 part = self._followed.progress_of(where)
                 if ids[where] == _topic_id(self._target, where):
-                    part.copied_to, part.copy_id = found.offset, ids[where]
+                    part.position = part.copied_to = found.offset
+                    part.copy_id = ids[where]
 
     def _pieces(
         self, fetched: Collection[FetchedPartition]
@@ -192,7 +195,7 @@ class Copying:
             if where is None:
                 continue
             part = self._followed.progress_of(where)
-            if item.fetch_offset != part.copied_to or part.error is not None:
+            if item.fetch_offset != part.position or part.error is not None:
                 # The piece before it was not written, so this one would leave a hole.
                 continue
             if not self._is_same(part):
@@ -212,8 +215,8 @@ class Copying:
                 part.error = f"{item.where} has damaged bytes at or after {item.fetch_offset}: {error}"
                 continue
             if piece:
-                pieces[where] = _Piece(piece, part.copy_id)
-                part.copied_to = end
+                pieces[where] = _Piece(piece, end, part.copy_id)
+                part.position = end
         return pieces, misplaced
 
     def _take_error(self, item: FetchedPartition, part: PartitionProgress) -> None:
@@ -223,7 +226,7 @@ class Copying:
 
     async def _relocate(self, part: PartitionProgress) -> None:
         """Go on after what the source has removed. If it lost what was copied, stop: the copy is ahead."""
-        source, position = part.source, part.copied_to
+        source, position = part.source, part.position
         await self._source.refresh({source.topic})
         if not self._is_same(part):
             return
@@ -239,7 +242,7 @@ class Copying:
         elif position < start:
             _logger.warning("%s: the source removed offsets %d to %d", source, position, start - 1)
             part.records_skipped += start - position
-        part.copied_to = max(position, start)
+        part.position = max(position, start)
 
     async def _write(self, pieces: Mapping[TopicPartition, _Piece]) -> None:
         """Have pieces appended by their leaders. After an error, positions are asked for again."""
@@ -250,7 +253,7 @@ class Copying:
             await asyncio.gather(*(self._write_to(node_id, mine) for node_id, mine in by_leader.items()))
         except BaseException:
             for where in pieces:
-                self._followed.progress_of(where).copied_to = -1
+                self._followed.progress_of(where).position = -1
             raise
 
     async def _write_to(self, node_id: int, pieces: Mapping[TopicPartition, _Piece]) -> None:
@@ -269,19 +272,21 @@ class Copying:
             name = names[topic.topic_id] if version >= TOPIC_IDS_FROM else topic.name
             for item in topic.partition_responses:
                 where = TopicPartition(name, item.partition_index)
-                passing = self._take_answer(where, item, len(pieces[where].records)) or passing
+                passing = self._take_answer(where, item, pieces[where]) or passing
         if passing is not None:
             raise passing
 
     def _take_answer(
-        self, where: TopicPartition, item: PartitionProduceResponse, size_bytes: int
+        self, where: TopicPartition, item: PartitionProduceResponse, piece: _Piece
     ) -> BrokerError | None:
         part = self._followed.progress_of(where)
         code = item.error_code
         if code is ErrorCode.NONE:
-            part.bytes_copied += size_bytes
+            part.bytes_copied += len(piece.records)
+            if part.copy_id == piece.copy_id:
+                part.copied_to = piece.end
             return None
-        part.copied_to = -1
+        part.position = -1
         error = BrokerError(code, f"the target refuses {where}", item.error_message)
         if code.retriable or code in _PASSING:
             return error

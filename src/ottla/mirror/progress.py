@@ -15,7 +15,10 @@ class PartitionProgress:
     """One partition of the target. Offsets are -1 until they are known."""
 
     source: TopicPartition
+    position: int = -1
+    """From where on an exact copy fetches: ahead of `copied_to` while what was fetched is being written."""
     copied_to: int = -1
+    """Where the copy ends, as the target has said. What is under way does not count."""
     source_start: int = -1
     source_end: int = -1
     bytes_copied: int = 0
@@ -38,7 +41,8 @@ class PartitionProgress:
         """How many offsets the copy is behind; None if that is not known: not yet, or because of an error."""
         if self.error is not None or self.source_end < 0 or self.copied_to < 0:
             return None
-        return max(0, self.source_end - self.copied_to)
+        # What the source has removed can no longer be copied.
+        return max(0, self.source_end - max(self.copied_to, self.source_start))
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """What follows the records of an exact copy: topics, partitions, configs, rules, offsets and log starts."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from ottla.client.admin.access_rules import Operation, Pattern, Permission, Reso
 from ottla.client.admin.results import Results
 from ottla.client.consumer import Consumer
 from ottla.client.errors import BrokerError
+from ottla.mirror.copying import Copying
 from ottla.mirror.following import Following, NotAnOttla
 from ottla.mirror.halting import TOPIC_ID_CONFIG
 from ottla.mirror.link import Link
@@ -350,3 +352,68 @@ def test_a_log_start_follows_up_to_what_was_copied(part: PartitionProgress, remo
             assert deletions.asked[1:] == [{PAYMENTS: removed_to + 1}]
 
     TwoClusters().run(story)
+
+
+def test_offsets_do_not_follow_to_records_that_are_still_being_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Should source and mirror be lost now, the group would pass over what is written there first."""
+    write_to = Copying._write_to
+
+    async def story(clients: Clients) -> None:
+        may_write = asyncio.Event()
+        may_write.set()
+
+        async def write_later(copying: Copying, *what: Any) -> None:
+            await may_write.wait()
+            await write_to(copying, *what)
+
+        monkeypatch.setattr(Copying, "_write_to", write_later)
+        await clients.source.topics.create("payments")
+        await write(clients.source_bootstrap, PAYMENTS, [b"%d" % number for number in range(4)])
+        async with clients.mirroring(clients.link()) as mirroring:
+            await until(lambda: are_equal(clients, PAYMENTS))
+            may_write.clear()
+            await write(clients.source_bootstrap, PAYMENTS, [b"%d" % number for number in range(4, 10)])
+            await commit(clients.source, "readers", PAYMENTS, 10)
+            await until(lambda: follows(clients), lambda: mirroring.progress)
+            await asyncio.sleep(3)
+            part = mirroring.progress.partitions[PAYMENTS]
+            assert part.source_end > 4
+            assert (part.copied_to, part.lag) == (4, part.source_end - 4)
+            assert await committed(clients.target, "readers", (PAYMENTS,)) == [4]
+            may_write.set()
+            await until(lambda: are_equal(clients, PAYMENTS))
+            await until(lambda: follows(clients, 10), lambda: mirroring.progress)
+            assert part.lag == 0
+
+    TwoClusters().run(story)
+
+
+def test_offsets_do_not_follow_to_where_the_source_has_no_records_any_more() -> None:
+    async def story(clients: Clients) -> None:
+        await clients.source.topics.create("payments")
+        await write(clients.source_bootstrap, PAYMENTS, [b"%d" % number for number in range(4)])
+        async with clients.mirroring(clients.link()):
+            await until(lambda: are_equal(clients, PAYMENTS))
+        await write(clients.source_bootstrap, PAYMENTS, [b"%d" % number for number in range(4, 10)])
+        (await clients.source.records.delete({PAYMENTS: 10})).check()
+        await commit(clients.source, "readers", PAYMENTS, 10)
+        async with clients.mirroring(clients.link()) as mirroring:
+            await until(lambda: follows(clients), lambda: mirroring.progress)
+            await asyncio.sleep(3)
+            # The copy ends where it did, so what would be written to it first has offset 4.
+            assert (await content(clients.target_bootstrap, PAYMENTS))[1] == 4
+            assert await committed(clients.target, "readers", (PAYMENTS,)) == [4]
+            part = mirroring.progress.partitions[PAYMENTS]
+            assert (part.copied_to, part.records_skipped, part.lag) == (4, 6, 0)
+            await write(clients.source_bootstrap, PAYMENTS, [b"10"])
+            await until(lambda: follows(clients, 10), lambda: mirroring.progress)
+
+    TwoClusters().run(story)
+
+
+async def follows(clients: Clients, offset: int | None = None) -> bool:
+    """Say whether the group's offset is in the target: this one, or any."""
+    (found,) = await committed(clients.target, "readers", (PAYMENTS,))
+    return found is not None and offset in (None, found)
