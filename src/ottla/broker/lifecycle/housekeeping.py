@@ -304,6 +304,10 @@ class Housekeeping:
                 self._checkpoint(directory, CheckpointKind.RECOVERY_POINT)
 
         for log in list(unsafe):
+            if directory.logs.get(log.topic_partition) is not log:
+                # It was deleted or moved meanwhile, and somebody else may be about to remove its files.
+                synced(log, None)
+                continue
             try:
                 self._broker.flusher.request(log, log.log_end_offset, partial(synced, log))
             except LogDirectoryOffline:

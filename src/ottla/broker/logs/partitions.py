@@ -94,8 +94,13 @@ class Partitions:
         self.lacks_a_directory = False
 
     def __iter__(self) -> Iterator[Partition]:
-        """Give every partition once."""
-        return (partition for key, partition in list(self.by_key.items()) if isinstance(key[0], str))
+        """Give every partition once. What is gone when its turn comes is left out: a round may take long."""
+        by_key = self.by_key
+        return (
+            partition
+            for key, partition in list(by_key.items())
+            if isinstance(key[0], str) and by_key.get(key) is partition
+        )
 
     def __len__(self) -> int:
         return len(self.by_key) // 2
