@@ -95,12 +95,15 @@ class Partitions:
 
     def __iter__(self) -> Iterator[Partition]:
         """Give every partition once. What is gone when its turn comes is left out: a round may take long."""
-        by_key = self.by_key
         return (
             partition
-            for key, partition in list(by_key.items())
-            if isinstance(key[0], str) and by_key.get(key) is partition
+            for key, partition in list(self.by_key.items())
+            if isinstance(key[0], str) and partition in self
         )
+
+    def __contains__(self, partition: Partition) -> bool:
+        """Say whether this node has this replica still, and not another one of the same name."""
+        return self.by_key.get((partition.topic_id, partition.index)) is partition
 
     def __len__(self) -> int:
         return len(self.by_key) // 2

@@ -161,7 +161,9 @@ class Scrubber:
 
         del self._running[check.is_slow]
         partition = check.partition
-        if partition.log is log and log.truncations == task.truncations:
+        is_the_same = partition.log is log and log.truncations == task.truncations
+        # Nobody heals a replica that has gone meanwhile: its files may be gone, too.
+        if is_the_same and partition in self._broker.partitions:
             found = [one for one in result.damaged if is_same_segment(log, one, task.segments)]
             for one in found:
                 _tell(log, one)

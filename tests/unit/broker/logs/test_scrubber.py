@@ -49,10 +49,11 @@ class World:
         replica = Replica(ReplicaNode(1, self.clock, self.scheduler))
         replica.partition.log = log
         self.partition = replica.partition
+        self.partitions = [self.partition]
         self.found: list[Unhealed] = []
         broker: Any = SimpleNamespace(
             config=SimpleNamespace(ottla_scrub_interval_ms=1 << 40, ottla_scrub_bytes_per_second=1),
-            partitions=[self.partition],
+            partitions=self.partitions,
             workers=self.workers,
         )
         self.scrubber = Scrubber(broker, self.scheduler, self._take)
@@ -113,3 +114,12 @@ def test_a_gap_that_is_damage_is_never_read_past() -> None:
         world.workers.work(0)
         world.scheduler.run_once()
     assert {(one.first_offset, one.is_displaced) for one in world.found} == {(COUNT - 1, True)}
+
+
+def test_damage_of_a_replica_that_went_during_its_check_is_left_alone() -> None:
+    world = World(written_log())
+    damage(world.partition.log, 4)
+    world.scrubber.check(world.partition, None)
+    world.partitions.remove(world.partition)
+    world.workers.work(0)
+    assert world.found == []
