@@ -24,6 +24,7 @@ _GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _GZIP_TRAILER: Final = Struct("<II")
 _RAW_DEFLATE: Final = -15
 _GZIP: Final = 31
+_LATER_PIECE_BYTES: Final = 4096
 
 
 class DecompressionLimits(NamedTuple):
@@ -102,22 +103,28 @@ def compress_gzip(data: bytes, level: int = GZIP_LEVEL_DEFAULT) -> bytes:
 
 def decompress_gzip(data: bytes | memoryview, limit_bytes: int) -> bytes:
     """Decompress the gzip members that fill `data`, usually one, into at most `limit_bytes`."""
+    view = memoryview(data)
     parts: list[bytes] = []
-    total = 0
-    rest: bytes | memoryview = data
+    total = position = 0
+    # What lies behind a member is copied at its end. So only the first, usually the only one, is given all.
+    piece_bytes = len(view)
     while True:
         inflate = zlib.decompressobj(_GZIP)
-        try:
-            # One byte more than allowed is enough to know that there is more than allowed.
-            part = inflate.decompress(rest, limit_bytes - total + 1)
-        except zlib.error as error:
-            raise CorruptCompression("gzip", str(error)) from error
-        total += len(part)
-        if total > limit_bytes:
-            raise DecompressionTooLarge("gzip", limit_bytes)
-        if not inflate.eof:
-            raise CorruptCompression("gzip", "cut off")
-        parts.append(part)
-        rest = inflate.unused_data
-        if not rest:
+        while not inflate.eof:
+            if position == len(view):
+                raise CorruptCompression("gzip", "cut off")
+            piece = view[position : position + piece_bytes]
+            try:
+                # One byte more than allowed is enough to know that there is more than allowed.
+                part = inflate.decompress(piece, limit_bytes - total + 1)
+            except zlib.error as error:
+                raise CorruptCompression("gzip", str(error)) from error
+            total += len(part)
+            if total > limit_bytes:
+                raise DecompressionTooLarge("gzip", limit_bytes)
+            if part:
+                parts.append(part)
+            position += len(piece) - len(inflate.unused_data)
+        if position == len(view):
             return parts[0] if len(parts) == 1 else b"".join(parts)
+        piece_bytes = _LATER_PIECE_BYTES

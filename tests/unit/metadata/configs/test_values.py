@@ -27,6 +27,8 @@ from ottla.wire.config_kinds import ConfigType
         (ConfigType.LONG, "9223372036854775807", 2**63 - 1),
         (ConfigType.DOUBLE, "1e-1", 0.1),
         (ConfigType.DOUBLE, "5", 5.0),
+        (ConfigType.DOUBLE, "5.", 5.0),
+        (ConfigType.DOUBLE, "12.5e1F", 125.0),
         (ConfigType.DOUBLE, ".5d", 0.5),
         (ConfigType.DOUBLE, "-Infinity", -math.inf),
         (ConfigType.STRING, "\t two words ", "two words"),
@@ -35,6 +37,7 @@ from ottla.wire.config_kinds import ConfigType
         (ConfigType.LIST, "  ", ()),
         (ConfigType.LIST, "a , b,c", ("a", "b", "c")),
         (ConfigType.LIST, "a,,b,", ("a", "", "b", "")),
+        (ConfigType.LIST, "a\t,\n,\u00a0b", ("a", "", "\u00a0b")),
         (ConfigType.CLASS, "org.example.Thing", "org.example.Thing"),
         (ConfigType.PASSWORD, "secret", Password("secret")),
     ],
@@ -65,6 +68,17 @@ def test_a_text_is_read_as_java_reads_it(config_type: ConfigType, text: str, val
 def test_a_text_that_java_refuses_is_refused(config_type: ConfigType, text: str) -> None:
     with pytest.raises(WrongType):
         parse_value(config_type, text)
+
+
+# Where the time grows by the square of the length, these take hours.
+def test_a_hostile_number_takes_linear_time() -> None:
+    with pytest.raises(WrongType):
+        parse_value(ConfigType.DOUBLE, "1" * 500_000 + "x")
+
+
+def test_a_hostile_list_takes_linear_time() -> None:
+    spaces = " " * 1_000_000
+    assert parse_value(ConfigType.LIST, f"a{spaces}b , c") == (f"a{spaces}b", "c")
 
 
 def test_white_space_that_java_does_not_trim_is_not_trimmed() -> None:
