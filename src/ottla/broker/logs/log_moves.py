@@ -55,6 +55,7 @@ class LogMoves:
         self._broker = broker
         self._scheduler = scheduler
         self._moves: dict[Partition, Move] = {}
+        self._is_stopped = False
 
     def __len__(self) -> int:
         return len(self._moves)
@@ -134,7 +135,11 @@ class LogMoves:
         self._broker.deletions.add(deletion)
 
     def stop(self) -> None:
-        """Let all moves rest: the next start goes on with them."""
+        """Let all moves rest: the next start goes on with them.
+
+        What a worker is reading comes too late. Logs that are closed must not be appended to.
+        """
+        self._is_stopped = True
         for move in self._moves.values():
             if move.timer is not None:
                 move.timer.cancel()
@@ -147,13 +152,15 @@ class LogMoves:
         self._later(move, 0)
 
     def _later(self, move: Move, delay_ms: int) -> None:
+        if self._is_stopped:
+            return
         if move.timer is not None:
             move.timer.cancel()
         move.turn += 1
         move.timer = self._scheduler.call_later(delay_ms, self._step, move)
 
     def _is_at(self, move: Move, turn: int) -> bool:
-        return self._moves.get(move.partition) is move and move.turn == turn
+        return not self._is_stopped and self._moves.get(move.partition) is move and move.turn == turn
 
     def _step(self, move: Move) -> None:
         if self._moves.get(move.partition) is not move:

@@ -297,3 +297,25 @@ def test_a_copy_that_has_lost_records_is_made_again() -> None:
     assert moved(again)
     assert again.content() == expected
     assert not again.log.bridged
+
+
+def test_a_move_rests_when_the_node_stops_while_something_is_read() -> None:
+    world = World()
+    world.append(1, 80)
+    world.begin()
+    while not world.works:
+        world.tick()
+    [future] = world.directories.directories[1].future_logs.values()
+    world.moves.stop()
+    # The logs may be closed by now, and what their files are may be written down.
+    world.work()
+    assert future.log_end_offset == 0
+    world.tick()
+    assert not world.works
+    expected = world.content()
+    world.directories.release()
+    again = World(world.disk)
+    again.moves.resume()
+    again.run()
+    assert moved(again)
+    assert again.content() == expected
