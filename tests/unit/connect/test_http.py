@@ -334,6 +334,13 @@ def test_what_is_refused_and_not_tolerated_ends_the_task(monkeypatch: pytest.Mon
         send([[record(1, "a")]])
 
 
-def test_redirections_are_no_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    Server(monkeypatch, httpx.Response(399))
-    send([[record(1, "a")]])
+@pytest.mark.parametrize("status", [300, 302, 308, 399])
+def test_a_redirection_is_not_followed_and_delivers_nothing(
+    monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    server = Server(monkeypatch, httpx.Response(status, headers={"location": "http://elsewhere.example/"}))
+    reported: list[tuple[Record, Exception]] = []
+    moved = record(1, "a")
+    send([[moved]], reported=reported)
+    assert [found for found, _ in reported] == [moved]
+    assert [str(request.url) for request in server.asked] == [URL]

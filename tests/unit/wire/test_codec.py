@@ -154,6 +154,28 @@ def test_numbers_at_their_limits_survive() -> None:
         assert decode(Numbers, encode(numbers, 0), 0) == numbers
 
 
+@message(versions="0-1", flexible="1+")
+class Refusal:
+    """An answer with a sentence."""
+
+    error_message: str | None = wire("0+")
+    number: i16 = wire("0+")
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("character", ["x", "é", "\U0001f600"])
+def test_an_error_message_that_is_too_long_is_cut(version: int, character: str) -> None:
+    """It may quote what a client has sent twice. An answer that cannot be written closes the connection."""
+    long = f"no: {character * 40_000}"
+    read = decode(Refusal, encode(Refusal(error_message=long, number=7), version), version)
+    assert read.error_message is not None
+    assert read.error_message.endswith("...")
+    assert long.startswith(read.error_message.removesuffix("..."))
+    assert (32760 < len(read.error_message.encode()) <= 32767, read.number) == (True, 7)
+    whole = Refusal(error_message="x" * 32767, number=7)
+    assert decode(Refusal, encode(whole, version), version) == whole
+
+
 @pytest.mark.parametrize("version", [0, 2])
 def test_a_string_has_at_most_32767_bytes(version: int) -> None:
     longest = replace(SAMPLE, items=(Item(name="x" * 32767, number=0),))

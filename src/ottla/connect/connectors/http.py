@@ -134,7 +134,7 @@ class HttpSinkTask:
             raise RetryLater(f"{url} does not answer: {error!r}") from error
         if answer.status_code in (408, 429) or answer.status_code >= 500:
             raise RetryLater(f"{url} answered {answer.status_code}", after_s=_retry_after_s(answer))
-        if answer.status_code >= 400:
+        if answer.status_code >= 300:
             raise DataError(f"{url} answered {answer.status_code}: {answer.text[:200]}")
 
     async def flush(self) -> None:

@@ -30,12 +30,18 @@ def _too_long(field: str, length: int) -> None:
     raise Unencodable(f"{field} takes {length} bytes, at most {primitives.STRING_BYTES_MAX} are allowed")
 
 
+def _shortened(message: bytes) -> bytes:
+    """Return what fits of an error message. It may quote what a client has sent more than once."""
+    return message[: primitives.STRING_BYTES_MAX - 3].decode(errors="ignore").encode() + b"..."
+
+
 _GLOBALS: dict[str, Any] = {
     "uvarint": primitives.uvarint,
     "one_byte": primitives.ONE_BYTE,
     "long_run": primitives.pack_long_run,
     "absent": _absent,
     "too_long": _too_long,
+    "shortened": _shortened,
     "join": b"".join,
     "encoded_items": EncodedItems,
 }
@@ -139,6 +145,10 @@ class _EncoderCompiler:
         is_string = field.kind == "string"
         if is_string:
             self.source.line(f"{value} = {value}.encode()")
+            if field.name.endswith("error_message"):
+                # An answer that cannot be written closes the connection, which may serve many users.
+                with self.source.block(f"if len({value}) > {primitives.STRING_BYTES_MAX}:"):
+                    self.source.line(f"{value} = shortened({value})")
         self.source.line(f"{length} = len({value})")
         self._write_length(length, add, wide, compact, field.name if is_string else None)
         self.source.line(f"{add}({value})")
