@@ -9,11 +9,13 @@ producer snapshots, since nothing below the recovery point is looked at after a 
 and the leader epochs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.model.ids import Offset
+from ottla.model.uuid import Uuid
 from ottla.storage.log_dirs.checkpoints import LEADER_EPOCH_FILE, encode_epoch_checkpoint
+from ottla.storage.log_dirs.partition_metadata import read_topic_id
 from ottla.world.disk import Disk, DiskError, File, Reason
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ class FlushTicket(NamedTuple):
     # What the log and its volume had counted, to tell whether files went away meanwhile.
     truncations: int = 0
     renames: int = 0
+    # Of the log, or None.
+    topic_id: Uuid | None = None
 
     @property
     def is_of_one_file(self) -> bool:
@@ -70,6 +74,7 @@ def start_flush(log: "Log") -> FlushTicket | None:
         log.path if has_names else "",
         log.truncations,
         volume.renames,
+        log.topic_id,
     )
     log.unsynced_paths = ()
     log.has_unsynced_epochs = log.has_unsynced_names = False
@@ -84,7 +89,7 @@ def run(ticket: FlushTicket, disk: Disk) -> None:
         file = disk.open(path)
         file.sync()
         file.close()
-    for path, content in ticket.contents:
+    for path, content in _own_contents(ticket, disk):
         disk.write_file_atomically(path, content)
     if ticket.directory:
         disk.sync_directory(ticket.directory)
@@ -97,7 +102,7 @@ def run_together(tickets: Sequence[FlushTicket], disk: Disk, path: str) -> None:
     Files to be replaced get their names between two such syncs, all at once. After a start every log has one,
     its leader epochs: those of 1,000 logs took 1.7 seconds one by one, and take 0.7 so.
     """
-    replacements = [replacement for ticket in tickets for replacement in ticket.contents]
+    replacements = [replacement for ticket in tickets for replacement in _own_contents(ticket, disk)]
     for replaced, content in replacements:
         _write_beside(replaced, content, disk)
     if not disk.sync_all(path):
@@ -107,6 +112,19 @@ def run_together(tickets: Sequence[FlushTicket], disk: Disk, path: str) -> None:
         for replaced, _ in replacements:
             disk.rename(_beside(replaced), replaced)
         disk.sync_all(path)
+
+
+def _own_contents(ticket: FlushTicket, disk: Disk) -> Iterator[tuple[str, bytes]]:
+    """Give the files to be replaced, but for those that are another log's by now.
+
+    The log may have been deleted during its sync, and a topic made that has the same name.
+    """
+    for path, content in ticket.contents:
+        if ticket.topic_id is not None:
+            found = read_topic_id(disk, path.rpartition("/")[0])
+            if found is not None and found != ticket.topic_id:
+                continue
+        yield path, content
 
 
 def _beside(path: str) -> str:

@@ -5,15 +5,18 @@ import contextlib
 import pytest
 from tests.unit.storage.logs import NOW_MS, append, batch
 
-from ottla.model.ids import NodeId, Offset, TopicPartition
+from ottla.model.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import LogDirectoryOffline, UnusableDirectory
 from ottla.storage.loading.load import load_log
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directories import LogDirectories, open_directories
+from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
 from ottla.storage.log_dirs.meta_properties import MetaProperties
 from ottla.storage.log_dirs.opening import format_directory
+from ottla.storage.names import DirectoryState
+from ottla.storage.syncing import flush
 from ottla.storage.volume import Volume
 from ottla.testing.simulated_disk import PowerCut, SimulatedDisk
 from ottla.world.disk import DiskError, Reason
@@ -222,3 +225,30 @@ def test_a_log_that_was_moved_serves_from_its_new_directory() -> None:
     log = again.find(partition(0))
     assert log is not None
     assert (log.path, log.log_end_offset) == ("/b/orders-0", 2)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_sync_of_a_log_that_was_deleted_leaves_one_of_the_same_name_alone(together: bool) -> None:
+    disk = formatted_disk()
+    directories = start(disk)
+    first = directories.directories[0]
+    old = first.create_log(partition(0), TOPIC_ID, CONFIG, NOW_MS)
+    old.assign_leader_epoch(LeaderEpoch(5), Offset(0))
+    append(old)
+    ticket = old.start_flush()
+    assert ticket is not None
+    # During the sync the topic is deleted, and made again.
+    first.set_aside(old, DirectoryState.DELETE, OTHER_ID)
+    new = first.create_log(partition(0), OTHER_ID, CONFIG, NOW_MS)
+    new.assign_leader_epoch(LeaderEpoch(0), Offset(0))
+    append(new)
+    new.flush()
+    with contextlib.suppress(DiskError):
+        if together:
+            flush.run_together([ticket], disk, first.path)
+        else:
+            flush.run(ticket, disk)
+    first.checkpoint_now(CheckpointKind.RECOVERY_POINT)
+    directories.release()
+    [log] = start(disk).directories[0].logs.values()
+    assert log.leader_epochs.entries == [(0, 0)]
