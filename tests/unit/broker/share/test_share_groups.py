@@ -1,6 +1,6 @@
 """A share group on a node: members get partitions when the share coordinator has a state for them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +14,17 @@ from tests.support.share_member import (
     describe,
     heartbeat,
     join,
+    run,
     said,
     send,
     start_earliest,
 )
 
 from ottla.broker.lifecycle.startup import Node
+from ottla.coordination.group.consumer.assignors.assignor import Partitions
+from ottla.coordination.group.share.persister import Errors
+from ottla.coordination.runtime.shard import AnyShard, ShardStatus
+from ottla.model.uuid import ZERO_UUID
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -31,6 +36,7 @@ from ottla.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
 )
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.read_share_group_state import (
     PartitionData,
@@ -214,3 +220,71 @@ def test_a_group_goes_with_its_states(node: Node, member: Member) -> None:
     heartbeat(client, -1)
     assert client.ask(DeleteGroupsRequest(group_names=(GROUP,))).results[0].error_code is ErrorCode.NONE
     assert all(not shard.state.states for shard in node.broker.shares.coordinator.shards)
+
+
+def delete_group(client: InProcessClient) -> ErrorCode:
+    code: ErrorCode = client.ask(DeleteGroupsRequest(group_names=(GROUP,))).results[0].error_code
+    return code
+
+
+def test_a_group_whose_states_could_not_be_deleted_is_deleted_with_them_later(
+    node: Node, member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = InProcessClient(node)
+    heartbeat(client, -1)
+    # These states are newer than those of a group of the same name could be.
+    assert alter(client, 3) is ErrorCode.NONE
+    with monkeypatch.context() as patch:
+        patch.setattr(node.broker.share_persister, "delete", refuse_to_delete)
+        assert delete_group(client) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert delete_group(client) is ErrorCode.NONE
+    assert all(not shard.state.states for shard in node.broker.shares.coordinator.shards)
+    join(node, client)
+    assert acquired(Member(node, member.topic_id).fetch(max_wait_ms=5000)) == [(0, 9, 1)]
+
+
+def refuse_to_delete(_group_id: str, partitions: Partitions, done: Callable[[Errors], None]) -> None:
+    """The share coordinator moves, for longer than anybody waits."""
+    done(
+        {
+            (topic, number): ErrorCode.COORDINATOR_NOT_AVAILABLE
+            for topic, numbers in partitions.items()
+            for number in numbers
+        }
+    )
+
+
+def delete_topic_unnoticed(node: Node, client: InProcessClient) -> AnyShard:
+    """Delete the topic while the group is being loaded."""
+    (shard,) = node.broker.groups.coordinator.shards
+    shard.status = ShardStatus.LOADING
+    topic = DeleteTopicState(name="orders", topic_id=ZERO_UUID)
+    answer = client.ask(DeleteTopicsRequest(topics=(topic,), timeout_ms=1000))
+    assert answer.responses[0].error_code is ErrorCode.NONE
+    while node.broker.image.topics.find("orders") is not None:
+        run(node)
+    return shard
+
+
+def test_a_group_can_be_deleted_whose_topics_have_gone_while_it_was_loaded(
+    node: Node, member: Member
+) -> None:
+    client = InProcessClient(node)
+    shard = delete_topic_unnoticed(node, client)
+    shard.status = ShardStatus.ACTIVE
+    heartbeat(client, -1)
+    assert delete_group(client) is ErrorCode.NONE
+
+
+def test_a_group_that_is_loaded_forgets_the_states_of_topics_that_are_gone(
+    node: Node, member: Member
+) -> None:
+    client = InProcessClient(node)
+    shard = delete_topic_unnoticed(node, client)
+    shard.activate(0)
+    topic_id = create_topic(client)
+    epoch = join(node, client).member_epoch
+    assert set(shard.state.shares.find(GROUP).state_topics.topic_ids()) == {topic_id}
+    # Otherwise each heartbeat would begin a new epoch, for what nobody can be given.
+    assert heartbeat(client, epoch, "orders").member_epoch == epoch
+    assert heartbeat(client, epoch, "orders").member_epoch == epoch

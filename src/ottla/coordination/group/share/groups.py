@@ -31,11 +31,16 @@ class ShareGroups:
         return group if isinstance(group, ShareGroup) else None
 
     def activate(self) -> None:
-        """Give every member that was loaded a new session."""
+        """Give every member that was loaded a new session, and forget topics that have gone meanwhile."""
+        gone: set[Uuid] = set()
         for group_id, group in self._groups.items():
             if isinstance(group, ShareGroup):
                 for member_id in group.members:
                     self._sessions.expect_heartbeat(group_id, member_id)
+                known = group.state_topics.topic_ids()
+                gone.update(topic for topic in known if self._env.topics.find_by_id(topic) is None)
+        if gone:
+            self._env.submit(lambda: self.decide_topics_deleted(frozenset(gone)))
 
     def topics_changed(self, names: Iterable[str]) -> None:
         """Have groups look at topics that were created, changed or deleted."""
@@ -69,7 +74,7 @@ class ShareGroups:
     def decide_deletion(self, group: ShareGroup) -> Decision[Partitions]:
         """Begin to delete an empty group. The reply is what has states, which are deleted first."""
         state = group.state_topics
-        partitions = state.partitions()
+        partitions = state.find_deletable(self._env.topics)
         if not partitions:
             return Decision(reply=partitions)
         return Decision(

@@ -88,11 +88,22 @@ class StateTopics:
         """Return all topics that are in one of the lists."""
         return frozenset((*self.initializing, *self.initialized, *self.deleting))
 
-    def partitions(self) -> dict[Uuid, frozenset[int]]:
-        """Return all partitions that may have a state."""
-        return {
-            topic: numbers for topic, (_, numbers) in _combined(self.initialized, self.initializing).items()
-        }
+    def find_deletable(self, topics: Topics) -> dict[Uuid, frozenset[int]]:
+        """Return all partitions whose states have to be deleted before the group can be.
+
+        That includes those whose deletion has begun before: it may have failed. The share coordinators delete
+        the states of topics that are gone by themselves, and refuse to be asked for it.
+        """
+        combined = _combined(self.initialized, self.initializing)
+        deletable = {}
+        for topic in sorted(combined.keys() | self.deleting):
+            facts = topics.find_by_id(topic)
+            if facts is not None:
+                is_begun = topic in self.deleting
+                deletable[topic] = (
+                    frozenset(range(facts.partition_count)) if is_begun else combined[topic].partitions
+                )
+        return deletable
 
     def without_deleting(self, topic_ids: Iterable[Uuid]) -> "StateTopics":
         """Return the lists once the state of these topics is deleted."""
