@@ -30,6 +30,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
 from ottla.storage.read import ReadLimit
 from ottla.storage.syncing import committed
+from ottla.storage.truncation import takes_damage
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
@@ -168,6 +169,9 @@ class ReplicaNode:
     def restart_log(self, log: Log, offset: Offset) -> None:
         log.truncate_fully_and_start_at(offset, NOW_MS)
         committed.cut_off(log)
+
+    def may_cut(self, partition: Partition, offset: Offset) -> bool:
+        return not takes_damage(partition.log, offset)
 
     def may_fetch(self, partition: Partition, is_behind: bool) -> bool:
         return partition not in self.throttled

@@ -38,8 +38,7 @@ def find_cut(log: "Log", offset: Offset) -> Offset:
     """
     if offset >= log.log_end_offset:
         return log.log_end_offset
-    # Behind damage a batch may not be found by walking. What is cut too much is copied again.
-    offset = min([offset, *(one.first_offset for one in log.unhealed)])
+    offset = min([offset, *_damage_taken(log, offset)])
     if offset < log.segments[0].base_offset:
         return Offset(0)
     segment = next(log.segments_from(offset))
@@ -48,6 +47,25 @@ def find_cut(log: "Log", offset: Offset) -> Offset:
     except DiskError as error:
         raise log.volume.fail(error) from error
     return offset if place is None else Offset(min(offset, max(place.base_offset, segment.base_offset)))
+
+
+def takes_damage(log: "Log", offset: Offset) -> bool:
+    """Say whether a truncation to `offset` would cut more than that, since damage lies below."""
+    return offset < log.log_end_offset and any(one < offset for one in _damage_taken(log, offset))
+
+
+def _damage_taken(log: "Log", offset: Offset) -> list[Offset]:
+    """Return where the damage begins that a truncation to `offset` cannot leave in the log.
+
+    Damage in an earlier segment than the cut stays, and what is between them. In the same segment a batch
+    behind it may not be found by walking, nor the producers without a snapshot.
+    """
+    if not log.unhealed or offset < log.segments[0].base_offset:
+        return []
+    cut = next(log.segments_from(offset)).base_offset
+    snapshot = f"{log.path}/{segment_file_name(cut, FileKind.PRODUCER_SNAPSHOT)}"
+    kept_to = cut if log.volume.disk.exists(snapshot) else Offset(-1)
+    return [one.first_offset for one in log.unhealed if one.next_offset > kept_to]
 
 
 def find_safe_point(log: "Log", cut: Offset) -> Offset:

@@ -94,6 +94,9 @@ class FetchingNode(Protocol):
     def restart_log(self, log: Log, offset: Offset) -> None:
         """Empty a log, and let it go on at `offset`."""
 
+    def may_cut(self, partition: Partition, offset: Offset) -> bool:
+        """Say whether nothing below `offset` would go if a log is cut there. Otherwise it is copied again."""
+
     def may_fetch(self, partition: Partition, is_behind: bool) -> bool:
         """Say whether a partition is not held back, by a throttle or by damage."""
 
@@ -442,10 +445,15 @@ class Fetcher:
             offset,
         )
         before = (log.log_end_offset, log.leader_epochs.latest)
-        self._node.truncate(log, offset)
+        self._cut(partition, offset)
         if (log.log_end_offset, log.leader_epochs.latest) == before:
             # Nothing has changed, so that the answer would be the same, as often as it is asked.
             self._rest(followed)
+
+    def _cut(self, partition: Partition, offset: Offset) -> None:
+        """Cut a log, unless records that may be committed would go with damage below: it may lead next."""
+        if self._node.may_cut(partition, offset):
+            self._node.truncate(partition.log, offset)
 
     def _locate(self, followed: FollowedPartition) -> None:
         """Find out where the leader's log is: what this replica wants next is not in it."""
@@ -462,7 +470,7 @@ class Fetcher:
                 log.log_end_offset,
                 leader_end,
             )
-            self._node.truncate(log, leader_end)
+            self._cut(partition, leader_end)
             self._located(followed)
         else:
             self._ask_offset(followed, _EARLIEST, self._take_start)

@@ -106,6 +106,16 @@ class Healing:
         patient = self._patients.get(partition)
         return patient is not None and patient.is_copied_again
 
+    def copy_again(self, partition: Partition) -> None:
+        """Have a follower copied again from its damage on, as soon as the controller knows that it is lost.
+
+        What it does for its damage at the moment is ended first. If that heals it, nothing is copied.
+        """
+        self._begin(partition)
+        patient = self._patients.get(partition)
+        if patient is not None:
+            patient.is_copied_again = True
+
     def forget(self, partition: Partition) -> None:
         """Stop: this node has no replica any more, or stops."""
         patient = self._patients.pop(partition, None)

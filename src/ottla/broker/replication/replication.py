@@ -32,6 +32,7 @@ from ottla.runtime.connections.peer import PeerMemory, PeerSettings
 from ottla.runtime.slices import Slices
 from ottla.storage.log import Log
 from ottla.storage.syncing import committed
+from ottla.storage.truncation import takes_damage
 from ottla.world.network import Address
 from ottla.world.scheduler import Scheduler, Timer
 
@@ -290,6 +291,16 @@ class Replication:
         )
         committed.cut_off(log)
         self._broker.log_moves.was_cut(log)
+
+    def may_cut(self, one: Partition, offset: Offset) -> bool:
+        """Say whether nothing below `offset` would go if a log is cut there.
+
+        Otherwise the log is copied again from its damage on, once the controller knows that it is lost.
+        """
+        if not takes_damage(one.log, offset):
+            return True
+        self._broker.healing.copy_again(one)
+        return False
 
     def may_fetch(self, one: Partition, is_behind: bool) -> bool:
         """Say whether a partition is not held back: by a throttle, or since its log is about to be cut."""

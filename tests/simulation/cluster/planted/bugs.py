@@ -101,8 +101,8 @@ _OWN: Final[dict[str, Bug]] = {
     "keeps-what-differs": Bug(
         "a follower whose log differs does not cut it",
         Fetcher._truncate,
-        "self._node.truncate(log, offset)",
-        "self._node.truncate(log, log.log_end_offset)",
+        "self._cut(partition, offset)",
+        "self._cut(partition, log.log_end_offset)",
     ),
     "cuts-to-its-own-end": Bug(
         "a follower cuts at the leader's word alone, whatever its own epoch's end is",

@@ -200,6 +200,36 @@ def test_a_diverging_answer_moves_nothing_else() -> None:
     assert pair.follower.content() == pair.leader.content()
 
 
+def flip_in_second_batch(log: Log) -> None:
+    """Flip a bit of the second of four batches of the same size."""
+    segment = log.active_segment
+    flip(disk_of(log), segment.file.path, segment.size // 4 + 70)
+
+
+@pytest.mark.parametrize("is_out_of_range", [False, True])
+def test_a_cut_waits_if_it_would_take_damage_that_lies_below(is_out_of_range: bool) -> None:
+    """Whether the leader says where the two depart, or only that the follower asks for what is not there."""
+    pair = ReplicaPair()
+    if is_out_of_range:
+        pair.serving.instead.append(answer(ErrorCode.OFFSET_OUT_OF_RANGE))
+    write(pair.leader, (0, 1), (0, 1), (0, 1))
+    write(pair.follower, (0, 1), (0, 1), (0, 1), (1, 1))
+    log = pair.follower.log
+    log.flush()
+    flip_in_second_batch(log)
+    log.unhealed = tuple(find_damage(log))
+    assert [one.first_offset for one in log.unhealed] == [1]
+    pair.elect(6)
+    pair.run(100)
+    assert log.log_end_offset == 4
+
+    flip_in_second_batch(log)
+    log.unhealed = ()
+    pair.clock.advance(1000)
+    pair.run(100)
+    assert offsets_of(log) == [(0, 0), (1, 1), (2, 2)]
+
+
 def test_a_follower_that_is_ahead_of_the_leaders_end_is_cut_there() -> None:
     pair = ReplicaPair()
     write(pair.leader, (5, 2))

@@ -31,6 +31,7 @@ class Replica:
         self.replicas = replicas
         self.in_sync = frozenset(replicas)
         self.is_leader = True
+        self.leader_id = 1
 
 
 class World:
@@ -69,7 +70,7 @@ class World:
 
     def follow(self, eligible: tuple[int, ...]) -> None:
         """Let another broker lead, and the metadata say who is eligible."""
-        self.replica.is_leader = False
+        self.replica.is_leader, self.replica.leader_id = False, 2
         self.replica.in_sync = frozenset((2,))
         record = PartitionRecord(
             topic_id=TOPIC,
@@ -115,6 +116,27 @@ def test_a_replica_is_not_cut_while_it_may_be_elected() -> None:
     world.simulation.run_for(10_000)
     assert world.cut_at == []
     assert world.told_lost > 1
+
+    world.follow(eligible=())
+    world.simulation.run_for(10_000)
+    assert world.cut_at == [4]
+
+
+def test_a_follower_whose_cut_would_take_damage_is_copied_again_when_it_cannot_be_elected() -> None:
+    world = World((1, 2))
+    replica: Any = world.replica
+    damage(world.replica.log, 4)
+    world.follow(eligible=(1,))
+    world.broker.replication.is_alive = lambda _broker: False
+    world.find_damage()
+    assert not world.healing.is_about_to_cut(replica)
+
+    world.healing.copy_again(replica)
+    world.broker.replication.is_alive = lambda _broker: True
+    world.simulation.run_for(10_000)
+    assert world.healing.is_about_to_cut(replica)
+    assert world.told_lost > 0
+    assert world.cut_at == []
 
     world.follow(eligible=())
     world.simulation.run_for(10_000)

@@ -24,7 +24,9 @@ from ottla.storage.damages.splicing import (
 from ottla.storage.damages.unhealed import Unhealed
 from ottla.storage.errors import DamagedRecords
 from ottla.storage.log import Log
+from ottla.storage.names import FileKind, segment_file_name
 from ottla.storage.read import ReadLimit
+from ottla.storage.truncation import takes_damage
 
 MAGIC_AT = 16
 PAYLOAD_AT = 70
@@ -307,15 +309,48 @@ def test_what_was_not_here_is_not_taken(what: str) -> None:
     assert not Received(found, log.leader_epochs).take(memoryview(records))
 
 
-def test_a_cut_takes_the_damage_below_it_too() -> None:
+@pytest.mark.parametrize("at", [MAGIC_AT, PAYLOAD_AT])
+def test_a_cut_takes_the_damage_below_it_in_the_same_segment_too(at: int) -> None:
     log = written_log()
-    damage(log, 4, MAGIC_AT)
+    damage(log, 4, at)
     log.unhealed = tuple(find_damage(log))
-    log.truncate_to(Offset(8), NOW_MS)
+    assert takes_damage(log, Offset(5))
+    log.truncate_to(Offset(5), NOW_MS)
     assert log.log_end_offset == 4
     assert log.unhealed == ()
     append(log, batch(timestamps=[NOW_MS]))
     assert [first for first, _ in offsets_of(log)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("cut", [6, 8])
+@pytest.mark.parametrize("at", [MAGIC_AT, PAYLOAD_AT])
+def test_a_cut_leaves_the_damage_of_earlier_segments_where_it_is(at: int, cut: int) -> None:
+    log = written_log()
+    damage(log, 4, at)
+    log.unhealed = found = tuple(find_damage(log))
+    assert not takes_damage(log, Offset(cut))
+    log.truncate_to(Offset(cut), NOW_MS)
+    assert log.log_end_offset == cut
+    assert log.unhealed == found
+
+
+def test_a_cut_takes_damage_behind_which_the_producers_are_not_known() -> None:
+    log = written_log()
+    damage(log, 4)
+    log.unhealed = tuple(find_damage(log))
+    disk_of(log).remove(f"{log.path}/{segment_file_name(Offset(6), FileKind.PRODUCER_SNAPSHOT)}")
+    assert takes_damage(log, Offset(8))
+    log.truncate_to(Offset(8), NOW_MS)
+    assert log.log_end_offset == 4
+
+
+def test_a_cut_below_damage_or_at_the_log_end_takes_nothing_that_is_not_asked_for() -> None:
+    log = written_log()
+    damage(log, 4)
+    log.unhealed = tuple(find_damage(log))
+    assert not takes_damage(log, Offset(4))
+    assert not takes_damage(log, Offset(2))
+    assert not takes_damage(log, Offset(COUNT))
 
 
 def test_a_cut_above_sound_records_forgets_the_damage_behind_it() -> None:
