@@ -188,11 +188,20 @@ def _new_text(keys: Mapping[str, ConfigKey[Any]], change: Change, current: Overr
 
 def _changed_list(old: str, operation: int, value: str) -> str:
     elements = [element for element in old.split(",") if element]
-    for element in value.split(","):
-        if operation == AlterOperation.APPEND and element not in elements:
-            elements.append(element)
-        elif operation == AlterOperation.SUBTRACT and element in elements:
-            elements.remove(element)
+    given = value.split(",")
+    if operation == AlterOperation.APPEND:
+        # A dictionary keeps their order, and need not compare each with all.
+        present = set(elements)
+        elements += dict.fromkeys(element for element in given if element not in present)
+    else:
+        left = Counter(given)
+        kept = []
+        for element in elements:
+            if left[element] > 0:
+                left[element] -= 1
+            else:
+                kept.append(element)
+        elements = kept
     return ",".join(elements)
 
 

@@ -73,6 +73,19 @@ def test_a_list_is_subtracted_from() -> None:
     assert change(TOPIC, (SUBTRACT, "cleanup.policy", "delete")) == {"cleanup.policy": ""}
 
 
+def test_each_element_is_subtracted_once_for_each_time_it_is_named() -> None:
+    name = "leader.replication.throttled.replicas"
+    current = {name: "0:1,1:1,0:1,0:1"}
+    assert change(TOPIC, (SUBTRACT, name, "0:1,0:1"), current=current) == {name: "1:1,0:1"}
+
+
+def test_many_elements_are_appended_in_linear_time() -> None:
+    """Comparing each with all takes hours. The result is too long, which is known only then."""
+    many = ",".join(f"{number}:1" for number in range(300_000))
+    error = refusal(TOPIC, (APPEND, "leader.replication.throttled.replicas", many))
+    assert "would be longer than" in error.message
+
+
 @pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
 @pytest.mark.parametrize(
     ("resource", "name"),
