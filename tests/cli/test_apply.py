@@ -38,6 +38,13 @@ producer_byte_rate = 1000000
 password_file = "alice.password"
 """
 
+RULE = """
+[[rules]]
+principal = "a"
+operation = "write"
+resource = "topic:t"
+"""
+
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -115,12 +122,36 @@ def test_what_cannot_be_done_is_said_before_anything_is(wanted: State, said: str
         ("[configs.brokr.x]", "configs has 'brokr'; did you mean broker?"),
         ("[[quotas]]\nproducer_byte_rate = 1", "a quota needs a user, a client or an ip"),
         ("[[rules]]\nprincipal = 'a'", "is not a state of a cluster"),
+        (RULE.replace("write", "wirte"), "operation of a rule is 'wirte'; did you mean write?"),
+        (RULE.replace("topic:t", "t"), "'t' is not one of topic:NAME"),
+        (RULE + "permission = 'alow'", "permission of a rule is 'alow'; did you mean allow?"),
+        ("[[quotas]]\nuser = 'a'\nproducer_byte_rate = '1MB'", "it has to be a number, such as 1000000"),
         ("topics = [", "cannot read"),
     ],
 )
 def test_a_file_with_a_mistake_changes_nothing(tmp_path: Path, guarded: str, text: str, said: str) -> None:
     (tmp_path / "wrong.toml").write_text(text)
     assert said in fail("apply", str(tmp_path / "wrong.toml"), "--yes", bootstrap=guarded)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[topics.b]\nconfigs = { 'cleanup.polcy' = 'delete' }", "Unknown topic config name: cleanup.polcy"),
+        ("[topics.b]\nreplication_factor = 3", "replication factor of 3 cannot be reached"),
+        ("[topics.'b b']", "Topic name is invalid"),
+        ("[configs.broker.all]\n'log.retention.ms' = 'forever'", "Invalid value forever"),
+        ("[[quotas]]\nuser = 'a'\nproducer_byte_rate = -1", "must be greater than 0"),
+        ("[users.b]\npassword_file = 'missing'", "cannot read the password of b"),
+    ],
+)
+def test_what_a_broker_would_refuse_is_said_before_anything_is_done(
+    tmp_path: Path, guarded: str, text: str, said: str
+) -> None:
+    (tmp_path / "half.toml").write_text(f"[topics.a-half]\n\n{text}\n")
+    assert said in fail("plan", str(tmp_path / "half.toml"), bootstrap=guarded)
+    assert said in fail("apply", str(tmp_path / "half.toml"), "--yes", bootstrap=guarded)
+    assert "a-half" not in succeed("topic", "list", bootstrap=guarded).out
 
 
 def planned(file: Path, bootstrap: str, *options: str) -> Typed:

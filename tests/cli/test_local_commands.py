@@ -250,6 +250,16 @@ def profiles(tmp_path: Path) -> str:
     return str(path)
 
 
+def test_what_is_typed_is_nearer_than_what_the_shell_was_set_up_for(profiles: str) -> None:
+    around = {"OTTLA_CONFIG": profiles, "OTTLA_BOOTSTRAP": "127.0.0.1:3"}
+    named = "--bootstrap=127.0.0.1:4", "--property=bootstrap.servers=127.0.0.1:4"
+    assert "no broker answers at 127.0.0.1:3;" in fail("topic", "list", **around)
+    assert "no broker answers at 127.0.0.1:1;" in fail("topic", "list", "--profile=default", **around)
+    assert "no broker answers at 127.0.0.1:3;" in fail("topic", "list", OTTLA_PROFILE="default", **around)
+    for option in named:
+        assert "no broker answers at 127.0.0.1:4;" in fail("topic", "list", option, **around)
+
+
 def test_a_profile_names_the_cluster(profiles: str) -> None:
     assert "no broker answers at 127.0.0.1:1;" in fail("topic", "list", OTTLA_CONFIG=profiles)
     assert "no broker answers at 127.0.0.1:2;" in fail(

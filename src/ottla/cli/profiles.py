@@ -12,7 +12,8 @@ A line `use = "production"` before them names the one that is used if no other i
 The file is `config.toml` in the user's directory for configuration (~/.config/ottla on Linux), or what
 OTTLA_CONFIG names. What is nearer wins: `--property` and `--bootstrap`, then the environment
 (OTTLA_BOOTSTRAP, and OTTLA_PROPERTY_SASL_PASSWORD for `sasl.password`), then the profile, then
-127.0.0.1:9092.
+127.0.0.1:9092. Only a profile that `--profile` names is nearer than OTTLA_BOOTSTRAP: who names a cluster in a
+command means that one, whatever the shell was set up for.
 """
 
 import os
@@ -47,14 +48,12 @@ def cluster_options(command: F) -> F:
             "-b",
             "--bootstrap",
             metavar="HOST:PORT",
-            envvar="OTTLA_BOOTSTRAP",
             is_eager=True,
             help=f"Brokers of the cluster, separated by commas. Default: {DEFAULT_BOOTSTRAP}.",
         ),
         click.option(
             "--profile",
             metavar="NAME",
-            envvar="OTTLA_PROFILE",
             is_eager=True,
             help=f"A profile from the config file. Default: {DEFAULT_PROFILE}, if it exists.",
         ),
@@ -94,7 +93,11 @@ def client_properties(
         for name, value in environment.items()
         if name.startswith(PROPERTY_VARIABLE)
     }
-    properties = {**_profile(profile), **variables, **given}
+    found = _profile(profile or environment.get("OTTLA_PROFILE") or None)
+    surrounding = environment.get("OTTLA_BOOTSTRAP")
+    if surrounding and not (profile and "bootstrap.servers" in found):
+        found["bootstrap.servers"] = surrounding
+    properties = {**found, **variables, **given}
     if bootstrap:
         properties["bootstrap.servers"] = bootstrap
     properties.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)

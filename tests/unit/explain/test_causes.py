@@ -62,6 +62,14 @@ def test_everything_read_and_nobody_writes_is_the_end_of_the_log() -> None:
     assert first(why_silent(group(velocity=Velocity(3.0, 3.0)))) is None
 
 
+def test_partitions_that_no_member_knows_of_yet_are_not_the_end_of_the_log() -> None:
+    grown = replace(group(), topics={"t": 3, "other": 9})
+    answer = why_silent(grown)
+    assert first(answer) == "partitions-without-member"
+    assert "2 of the 3 partitions of t" in answer.sentence
+    assert answer.causes[0].evidence[0].text == "without a member: partitions 1, 2"
+
+
 def test_a_group_that_is_not_there_is_said_so() -> None:
     gone = replace(group(), look=None, description=None)
     assert first(why_silent(gone)) == "no-such-group"

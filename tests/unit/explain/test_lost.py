@@ -136,6 +136,8 @@ def test_batches_that_were_refused() -> None:
     writes = event(8, "writes", client="till", host="h", at=["t/0"], acks=1)
     answer = asked(refused, writes)
     assert (first(answer), answer.exit_code) == ("produce-refused", 10)
+    elsewhere = event(9, "writes", client="till", host="h2", at=["other/0"], acks=1)
+    assert asked(refused, writes, elsewhere).exit_code == 11, "many programs have the name of their library"
     again = event(
         7, "request-refused", "client/till@h", api="produce", error="NOT_LEADER_OR_FOLLOWER", count=3
     )

@@ -196,10 +196,10 @@ async def _authorizer_settings(admin: "Admin") -> tuple[str | None, bool]:
 def make_rule(principal: str, operation: str, resource: str, host: str, deny: bool) -> "Rule":
     from ottla.client.admin.access_rules import Operation, Pattern, Permission, Resource, Rule
 
-    kind, colon, name = resource.partition(":")
-    if kind not in KINDS or (not colon and kind != "cluster") or (colon and not name):
-        kinds = ", ".join(f"{one}:NAME" for one in KINDS if one != "cluster")
-        raise click.BadParameter(f"{resource!r} is not one of {kinds}, cluster", param_hint="RESOURCE")
+    try:
+        kind, name = check_resource(resource)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="RESOURCE") from error
     pattern = Pattern.LITERAL
     if kind == "cluster":
         name = _CLUSTER
@@ -214,6 +214,15 @@ def make_rule(principal: str, operation: str, resource: str, host: str, deny: bo
         Permission.DENY if deny else Permission.ALLOW,
         host,
     )
+
+
+def check_resource(resource: str) -> tuple[str, str]:
+    """Return the kind and the name of a resource. Raises ValueError."""
+    kind, colon, name = resource.partition(":")
+    if kind not in KINDS or (not colon and kind != "cluster") or (colon and not name):
+        kinds = ", ".join(f"{one}:NAME" for one in KINDS if one != "cluster")
+        raise ValueError(f"{resource!r} is not one of {kinds}, cluster")
+    return kind, name
 
 
 def _principal(text: str) -> str:

@@ -84,6 +84,7 @@ def apply(file: Path, properties: dict[str, str], as_json: bool, prune: bool, ye
 
 
 async def _changes(admin: "Admin", file: Path, prune: bool) -> "list[Change]":
+    from ottla.cli.desired.carrying_out import carry_out
     from ottla.cli.desired.observing import observe
     from ottla.cli.desired.planning import Impossible
     from ottla.cli.desired.planning import plan as make_plan
@@ -91,9 +92,13 @@ async def _changes(admin: "Admin", file: Path, prune: bool) -> "list[Change]":
 
     wanted = read_state(file)
     try:
-        return make_plan(wanted, await observe(admin), prune=prune)
+        changes = make_plan(wanted, await observe(admin), prune=prune)
     except Impossible as error:
         raise Failure(f"{error}; nothing was done") from error
+    for change in changes:
+        # What a broker would refuse half-way is said before anything is done.
+        await carry_out(admin, change, rehearse=True)
+    return changes
 
 
 def _show(changes: "list[Change]", as_json: bool) -> None:

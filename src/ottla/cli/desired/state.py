@@ -164,7 +164,21 @@ def _rule(given: Any) -> AccessRule:
     principal = texts.get("principal", "")
     if ":" not in principal:
         texts["principal"] = f"User:{principal}"
-    return AccessRule(**{**texts, "operation": texts.get("operation", "").lower()})
+    from ottla.cli.admin.acl import OPERATIONS, check_resource
+
+    rule = AccessRule(**{**texts, "operation": texts.get("operation", "").lower()})
+    check_resource(rule.resource)
+    _check_word("the operation", rule.operation, OPERATIONS)
+    _check_word("the permission", rule.permission, ("allow", "deny"))
+    return rule
+
+
+def _check_word(what: str, given: str, known: tuple[str, ...]) -> None:
+    if given not in known:
+        from ottla.cli.naming import did_you_mean
+
+        meant = did_you_mean(given, known) or f"; there are {', '.join(known)}"
+        raise ValueError(f"{what} of a rule is {given!r}{meant}")
 
 
 def _quota(given: Any) -> tuple[Whom, dict[str, float]]:
@@ -174,7 +188,13 @@ def _quota(given: Any) -> tuple[Whom, dict[str, float]]:
     whom = Whom(**{name: given[name] for name in _WHOM if name in given})
     if not any(whom):
         raise ValueError("a quota needs a user, a client or an ip")
-    return whom, {name: float(value) for name, value in given.items() if name not in _WHOM}
+    return whom, {name: _limit(name, value) for name, value in given.items() if name not in _WHOM}
+
+
+def _limit(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} of a quota is {value!r}: it has to be a number, such as 1000000")
+    return float(value)
 
 
 def _user(name: str, given: Any, path: Path) -> User:

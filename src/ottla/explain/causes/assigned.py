@@ -1,10 +1,11 @@
-"""Members that have nothing to read: they subscribe to nothing, or there are more of them than partitions."""
+"""Members without partitions, and partitions without members."""
 
 from collections.abc import Iterator, Sequence
 
 from ottla.client.admin.descriptions import MemberDescription
 from ottla.explain.answer import Cause, Evidence, Strength
 from ottla.explain.evidence.cases import GroupCase
+from ottla.model.ids import TopicPartition
 
 
 def without_topic(
@@ -74,6 +75,40 @@ def without_partitions(case: GroupCase, members: Sequence[MemberDescription]) ->
             (f"run at most {partitions} members, or add partitions with `ottla topic alter`",),
             weight=7,
         )
+
+
+def without_member(case: GroupCase, members: Sequence[MemberDescription]) -> Iterator[Cause]:
+    """Find partitions of a topic that members read others of: they have not learned of them yet."""
+    assert case.description is not None, "asked only of groups with members"
+    if is_rebalancing(case):
+        return
+    read = {where for item in case.description.members for where in item.assignment}
+    for topic in sorted({where.topic for item in members for where in item.assignment}):
+        left = [
+            str(number)
+            for number in range(case.topics.get(topic, 0))
+            if TopicPartition(topic, number) not in read
+        ]
+        if left:
+            yield Cause(
+                "partitions-without-member",
+                Strength.PROVED,
+                f"no member of group {case.group_id} has {len(left)} of the {case.topics[topic]} partitions "
+                f"of {topic}: nobody reads what is written to them",
+                (
+                    Evidence(
+                        f"without a member: partitions {', '.join(left[:8])}" + " and more" * (len(left) > 8),
+                        f"ottla group describe {case.group_id}",
+                        case.now_ms,
+                    ),
+                ),
+                (
+                    "wait, or restart a member: clients learn of new partitions after metadata.max.age.ms",
+                    "set auto.offset.reset=earliest, so that records written meanwhile are not left out",
+                ),
+                weight=7,
+            )
+            return
 
 
 def is_rebalancing(case: GroupCase) -> bool:

@@ -147,16 +147,19 @@ def _acknowledged_by_one(topic: str, journal: JournalView) -> Iterator[Cause]:
 
 
 def _refused(topic: str, journal: JournalView) -> Iterator[Cause]:
-    known = {one.client for one in writers_of(journal) if any(at.topic == topic for at in one.places)}
+    # A refusal does not name its topic, and many clients have the name that their library gave them.
+    topics: dict[str, set[str]] = {}
+    for writer in writers_of(journal):
+        topics.setdefault(writer.client, set()).update(at.topic for at in writer.places)
     for event in journal.of("request-refused", api="produce"):
         if event.facts["error"] not in _FINAL:
             continue
         client = event.subject.removeprefix("client/").rpartition("@")[0]
         yield Cause(
             "produce-refused",
-            Strength.LIKELY if client in known else Strength.POSSIBLE,
-            f"{event.facts['count']} batches of {client} were refused with {event.facts['error']}: their "
-            "records are in no log unless they were sent again",
+            Strength.LIKELY if topics.get(client) == {topic} else Strength.POSSIBLE,
+            f"{event.facts['count']} batches of {client} were refused with {event.facts['error']}, of {topic}"
+            " or of another topic: their records are in no log unless they were sent again",
             (
                 Evidence(
                     f"produce got {event.facts['error']}, {event.facts['count']} times",

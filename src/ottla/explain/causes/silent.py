@@ -24,7 +24,12 @@ from ottla.explain.causes.absent import (
     not_a_member,
     reads_by_itself,
 )
-from ottla.explain.causes.assigned import is_rebalancing, without_partitions, without_topic
+from ottla.explain.causes.assigned import (
+    is_rebalancing,
+    without_member,
+    without_partitions,
+    without_topic,
+)
 from ottla.explain.causes.hindered import held_back, out_of_range, refused, throttled
 from ottla.explain.causes.standing import (
     began_at_end,
@@ -103,6 +108,7 @@ def _causes(
     yield from refused(case)
     yield from without_topic(case, members, topic)
     yield from without_partitions(case, members)
+    yield from without_member(case, members)
     yield from topic_made_again(case)
     yield from out_of_range(case)
     yield from held_back(case)
