@@ -167,13 +167,17 @@ class SharePartition:
         # crashed before that, a group that starts at the end would miss what has come meanwhile.
         start = self._surroundings.start_of(self.key.group_id, self.partition)
         update = PartitionUpdate(self.leader_epoch, start, 0, ())
+        self._is_writing = True
         self._surroundings.persister.write(
-            self.key,
-            WrittenState(self._state_epoch, update),
-            lambda outcome: (
-                self._begin(InFlight(start)) if outcome.error_code is ErrorCode.NONE else self._fail(outcome)
-            ),
+            self.key, WrittenState(self._state_epoch, update), lambda outcome: self._started(start, outcome)
         )
+
+    def _started(self, start: int, outcome: Outcome) -> None:
+        self._is_writing = False
+        if outcome.error_code is ErrorCode.NONE:
+            self._begin(InFlight(start))
+        elif self.status is Status.LOADING:
+            self._fail(outcome)
 
     def _begin(self, in_flight: InFlight) -> None:
         if self.status is Status.LOADING:

@@ -167,6 +167,27 @@ def test_what_was_acknowledged_survives_a_restart(tmp_path: Path) -> None:
         assert acquired(member.fetch(max_wait_ms=5000)) == [(2, 2, 2), (4, 9, 1)]
 
 
+def test_no_start_is_written_when_others_have_gone_on_from_it(
+    node: Node, member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would bring back what they have acknowledged."""
+    held: list[Callable[[], None]] = []
+    write = node.broker.share_persister.write
+    with monkeypatch.context() as patch:
+        patch.setattr(node.broker.share_persister, "write", lambda *what: held.append(lambda: write(*what)))
+        member.fetch()
+        while not held:
+            run(node)
+        (start,) = held
+        member.fetch(epoch=-1)
+    again = Member(node, member.topic_id)
+    assert acquired(again.fetch()) == [], "where the group starts is still being written"
+    start()
+    assert acquired(again.fetch(max_wait_ms=5000)) == [(0, 9, 1)]
+    again.acknowledge(said(0, 9, 1))
+    assert describe(again.client)[0] == (10, 0)
+
+
 def alter(client: InProcessClient, start_offset: int, partition: int = 0) -> ErrorCode:
     one = AlterShareGroupOffsetsRequestPartition(partition_index=partition, start_offset=start_offset)
     topic = AlterShareGroupOffsetsRequestTopic(topic_name="orders", partitions=(one,))
