@@ -55,7 +55,8 @@ def apache_controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 def ottla_controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     address = f"127.0.0.1:{free_port()}"
     settings = {"listeners": f"PLAINTEXT://127.0.0.1:1,CONTROLLER://{address}"}
-    with OttlaNode(tmp_path_factory.mktemp("ottla"), settings, options=["--cluster-id", CLUSTER_ID]):
+    options = ["--standalone", "--cluster-id", CLUSTER_ID]
+    with OttlaNode(tmp_path_factory.mktemp("ottla"), settings, options=options):
         yield address
 
 

