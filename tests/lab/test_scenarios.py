@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.java.jars import java_classpath
 
-from ottla.explain.answer import CAUSE, HEALTHY
+from ottla.explain.answer import CAUSE, HEALTHY, UNKNOWN
 from ottla.explain.causes import silent
 from ottla.lab.campaign import play, score
 from ottla.lab.clients import JAVA, Clients
@@ -34,6 +34,9 @@ QUICK = {
 }
 
 
+NOT_PROVED = {"overtaken"}
+"""The request is refused on its way, so no line of the journal shows it: its cause is only possible."""
+
 # One trouble for each question.
 EACH_TIME = ("deleted-records", "retried", "more-partitions", "slow-processing")
 OTHERS = pytest.mark.thorough(guard="tests/lab/test_scenarios.py::test_the_right_cause_comes_first")
@@ -47,7 +50,7 @@ def test_the_right_cause_comes_first(name: str) -> None:
     outcome = play(SCENARIOS[name], 1001, True)
     assert outcome.trouble is None
     assert outcome.answer is not None
-    assert outcome.answer.verdict == CAUSE
+    assert outcome.answer.verdict == (UNKNOWN if name in NOT_PROVED else CAUSE)
     assert outcome.is_right, outcome.line()
     assert outcome.answer.causes[0].evidence
     assert outcome.answer.causes[0].advice
