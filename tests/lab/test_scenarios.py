@@ -88,7 +88,7 @@ def test_a_folder_without_jars_is_refused_with_a_sentence(tmp_path: Path) -> Non
 
 
 WITHOUT_SCENES = {"lost.py", "lost_in_log.py"}
-"""Their causes are shown by `tests/unit/explain/test_lost.py` alone: the lab makes no records disappear yet."""
+"""Their causes are shown by `tests/unit/explain/test_lost.py`: the lab makes no records disappear yet."""
 
 
 def test_every_cause_has_a_trouble() -> None:
