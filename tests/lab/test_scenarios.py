@@ -22,6 +22,7 @@ QUICK = {
     "another-partitioner": "two-partitioners",
     "retry-without-idempotence": "overtaken",
     "more-members-than-partitions": "too-many-members",
+    "partitions-without-member": "grown",
     "offset-out-of-range": "deleted-records",
     "crash-before-commit": "dies",
     "produced-twice-by-retry": "retried",

@@ -86,6 +86,21 @@ def too_many_members(stage: Stage, is_faulty: bool) -> Answer:
         return ask_silent(stage)
 
 
+@scenario(
+    "silent", "partitions-without-member", "Partitions were added that a group does not know yet."
+)
+def grown(stage: Stage, is_faulty: bool) -> Answer:
+    """Add partitions to a topic that a member reads."""
+    stage.create(1)
+    stage.member()
+    stage.until_joined(1)
+    with stage.stream(RATE, partition=lambda _number: 0):
+        stage.until_committed(RATE)
+        if is_faulty:
+            stage.ask(lambda access: access.admin.topics.add_partitions(stage.topic, 2))
+        return ask_silent(stage)
+
+
 @scenario("silent", "open-transaction", "A transaction that nobody ends holds back all readers.")
 def held_back(stage: Stage, is_faulty: bool) -> Answer:
     """Leave a transaction open, and write more after it."""
