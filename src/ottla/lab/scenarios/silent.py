@@ -86,9 +86,7 @@ def too_many_members(stage: Stage, is_faulty: bool) -> Answer:
         return ask_silent(stage)
 
 
-@scenario(
-    "silent", "partitions-without-member", "Partitions were added that a group does not know yet."
-)
+@scenario("silent", "partitions-without-member", "Partitions were added that a group does not know yet.")
 def grown(stage: Stage, is_faulty: bool) -> Answer:
     """Add partitions to a topic that a member reads."""
     stage.create(1)
