@@ -149,3 +149,30 @@ def test_another_process_with_the_same_client_id_does_not_make_a_dead_one_connec
 
 def test_without_a_journal_nothing_is_proved_about_what_came_twice() -> None:
     assert why_twice(group(history=history((1, 5)))).exit_code == 11
+
+
+def commits_at(offset: int, *hands: str) -> Answer:
+    """Ten records, and a member after another that commits this offset."""
+    records = [record(T0, number, b"k%d" % number, 1_000, b"value-%d" % number) for number in range(10)]
+    past = history(
+        *((2_000 + 1_000 * number, offset) for number in range(len(hands))),
+        hands=tuple((1_500 + 1_000 * number, name) for number, name in enumerate(hands)),
+    )
+    log = LogSample(tuple(records), tuple(item.batch for item in records), {}, {}, True)
+    return why_twice(group(committed=offset, end=10, history=past, view=KNOWN, log=log, bounds={T0: (0, 10)}))
+
+
+def test_a_group_that_commits_its_last_record_gets_it_again() -> None:
+    answer = commits_at(9, "reader-1", "reader-2", "reader-3")
+    assert first(answer) == "committed-too-low"
+    assert answer.causes[0].strength is Strength.LIKELY
+    assert (
+        "offset 9 of t-0 was delivered again to each new member: 3 generations" in answer.causes[0].sentence
+    )
+
+
+def test_commits_of_the_end_or_of_one_member_are_no_sign_of_it() -> None:
+    assert first(commits_at(10, "reader-1", "reader-2")) is None
+    assert first(commits_at(9, "reader-1")) is None
+    # Nobody was a member when it was committed: an administrator has set it.
+    assert first(commits_at(9, "", "")) is None

@@ -30,6 +30,7 @@ from ottla.explain.causes.assigned import (
     without_partitions,
     without_topic,
 )
+from ottla.explain.causes.committing import committed_too_low
 from ottla.explain.causes.hindered import held_back, out_of_range, refused, throttled
 from ottla.explain.causes.standing import (
     began_at_end,
@@ -94,7 +95,7 @@ def _causes(
         if client is not None:
             yield from asks_for_missing_topics(case, client)
         return
-    killed = list(kills_again(case))
+    killed = [*committed_too_low(case)] or [*kills_again(case)]
     yield from killed
     if killed:
         # A member that is there at this moment will be gone at the next.

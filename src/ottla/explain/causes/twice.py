@@ -6,7 +6,7 @@ The tree:
         by one producer that sent it twice
     delivered twice: the group went back (a reset, or a seek), or its offsets were deleted or expired, or a
         member was gone before it had committed what it had read: it exceeded its poll interval, it crashed,
-        it left; or its commit was refused
+        it left; or its commit was refused; or it commits the offset of the last record, not of the next one
 
 At-least-once is what Kafka promises without transactions. So each answer says which range was delivered
 again, and what makes it harmless.
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked
 from ottla.explain.causes.absent import departure
+from ottla.explain.causes.committing import committed_too_low
 from ottla.explain.causes.written_twice import written_twice
 from ottla.explain.evidence.cases import GroupCase, TopicCase
 from ottla.explain.evidence.group_history import Commit, Generation, MemberFacts
@@ -32,6 +33,7 @@ def why_twice(case: GroupCase) -> Answer:
     """Answer for a group."""
     causes = ranked(
         [
+            *committed_too_low(case),
             *_delivered_again(case),
             *_went_back(case),
             *_refused(case),

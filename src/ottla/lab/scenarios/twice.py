@@ -128,6 +128,19 @@ def reset(stage: Stage, is_faulty: bool) -> Answer:
     return ask_twice(stage)
 
 
+@scenario(
+    "twice", "committed-too-low", "An application commits the offset of the last record, not of the next."
+)
+def commits_the_last_record(stage: Stage, is_faulty: bool) -> Answer:
+    """Let three members, one after another, read to the end and commit by hand."""
+    end = _write_some(stage)
+    left = end
+    for _ in range(3):
+        _read_and_commit(stage, left, end - 1 if is_faulty else end)
+        left = 1 if is_faulty else 0
+    return ask_twice(stage)
+
+
 @scenario("twice", "seek-back", "A consumer goes back by itself.")
 def seeks(stage: Stage, is_faulty: bool) -> Answer:
     """Let a member seek to the beginning."""
@@ -222,6 +235,34 @@ def _write_some(stage: Stage) -> int:
     count = stage.rng.randrange(30, 100)
     stage.write(stage.values(count))
     return count
+
+
+def _read_and_commit(stage: Stage, count: int, offset: int) -> None:
+    """Join, read so many records, commit an offset, and leave."""
+    from confluent_kafka import Consumer
+    from confluent_kafka import TopicPartition as Position
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": stage.node.bootstrap,
+            "group.id": stage.group,
+            "client.id": "payroll",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": "false",
+        }
+    )
+    consumer.subscribe([stage.topic])
+    seen: list[int | None] = []
+
+    def is_read() -> bool:
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None:
+            seen.append(message.offset())
+        return len(seen) >= count and bool(consumer.assignment())
+
+    stage.until(is_read, f"{count} records")
+    consumer.commit(offsets=[Position(stage.topic, 0, offset)], asynchronous=False)
+    consumer.close()
 
 
 def _lose_member(stage: Stage, is_faulty: bool, lose: Callable[[Member], None]) -> Answer:
