@@ -54,7 +54,7 @@ _ALL: Final = {
     ),
     "flush-skips-epochs": Bug(
         "the recovery point passes leader epochs that were not written",
-        flush.run,
+        flush._own_contents,
         "for path, content in ticket.contents:",
         "for path, content in ():",
     ),

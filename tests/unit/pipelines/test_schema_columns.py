@@ -4,6 +4,7 @@ import datetime
 import decimal
 import io
 import json
+from functools import cache
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -73,7 +74,8 @@ def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Registry, "schemas", {})
     monkeypatch.setattr(Registry, "asked", [])
     monkeypatch.setattr(Registry, "refuses", False)
-    values._decoder.cache_clear()
+    # Tests with a real registry in this process have decoders of their own, with connections.
+    monkeypatch.setattr(values, "_decoder", cache(values._Decoder))
 
 
 def _record(*fields: tuple[str, Any] | tuple[str, Any, Any]) -> str:
