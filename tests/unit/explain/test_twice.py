@@ -7,6 +7,7 @@ from tests.support.made_up_evidence import T0, event, first, group, history, jou
 
 from ottla.explain.answer import Answer, Strength
 from ottla.explain.causes.twice import why_topic_twice, why_twice
+from ottla.explain.evidence.group_history import GroupHistory
 from ottla.explain.evidence.journal import JournalEvent
 from ottla.explain.evidence.logs import BatchFacts, LogSample, RecordFacts
 
@@ -153,11 +154,17 @@ def test_without_a_journal_nothing_is_proved_about_what_came_twice() -> None:
 
 def commits_at(offset: int, *hands: str) -> Answer:
     """Ten records, and a member after another that commits this offset."""
-    records = [record(T0, number, b"k%d" % number, 1_000, b"value-%d" % number) for number in range(10)]
-    past = history(
-        *((2_000 + 1_000 * number, offset) for number in range(len(hands))),
-        hands=tuple((1_500 + 1_000 * number, name) for number, name in enumerate(hands)),
+    return reads_ten(
+        history(
+            *((2_000 + 1_000 * number, offset) for number in range(len(hands))),
+            hands=tuple((1_500 + 1_000 * number, name) for number, name in enumerate(hands)),
+        ),
+        offset,
     )
+
+
+def reads_ten(past: GroupHistory, offset: int) -> Answer:
+    records = [record(T0, number, b"k%d" % number, 1_000, b"value-%d" % number) for number in range(10)]
     log = LogSample(tuple(records), tuple(item.batch for item in records), {}, {}, True)
     return why_twice(group(committed=offset, end=10, history=past, view=KNOWN, log=log, bounds={T0: (0, 10)}))
 
@@ -169,6 +176,13 @@ def test_a_group_that_commits_its_last_record_gets_it_again() -> None:
     assert (
         "offset 9 of t-0 was delivered again to each new member: 3 generations" in answer.causes[0].sentence
     )
+
+
+def test_a_member_may_leave_in_the_millisecond_of_its_commit() -> None:
+    hands = ((1_500, "reader-1"), (2_000, ""), (2_500, "reader-2"), (3_000, ""))
+    answer = reads_ten(history((2_000, 9), (3_000, 9), hands=hands), 9)
+    assert first(answer) == "committed-too-low"
+    assert "2 generations have committed 9" in answer.causes[0].sentence
 
 
 def test_commits_of_the_end_or_of_one_member_are_no_sign_of_it() -> None:

@@ -41,13 +41,17 @@ def _written_ms(case: GroupCase, where: TopicPartition, offset: int) -> int | No
 
 
 def _generations_of(case: GroupCase, commits: list[Commit]) -> list[int]:
-    """Return the numbers of the generations with members in which commits were made."""
-    numbers: dict[int, None] = {}
-    for commit in commits:
-        before = [item for item in case.history.generations if item.at_ms <= commit.at_ms]
-        if before and before[-1].members:
-            numbers[before[-1].number] = None
-    return list(numbers)
+    """Return the numbers of the generations with members in which commits were made.
+
+    A member that commits when it closes often leaves in the same millisecond.
+    """
+    generations = case.history.generations
+    ends = [*(item.at_ms for item in generations[1:]), case.now_ms]
+    return [
+        generation.number
+        for generation, end_ms in zip(generations, ends, strict=False)
+        if generation.members and any(generation.at_ms <= commit.at_ms <= end_ms for commit in commits)
+    ]
 
 
 def _too_low(
