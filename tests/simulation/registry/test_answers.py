@@ -152,17 +152,19 @@ def test_a_guid_leads_to_the_ids_of_each_context(registry: SimulatedRegistry, su
 
 def test_ids_are_looked_for_in_the_context_of_a_subject(registry: SimulatedRegistry, subject: str) -> None:
     context = f".{subject}"
-    inner = registry.register(f":{context}:a", _record(_name_of(subject), "inner"))
+    # Other tests of this registry have contexts with the same ids.
+    name = f"{subject}-a"
+    inner = registry.register(f":{context}:{name}", _record(_name_of(subject), "inner"))
     registry.register(f":{context}:b", _record(_name_of(subject), "more"))
 
     def found(query: str) -> Any:
         return registry.ask("GET", f"/schemas/ids/{inner['id']}?{query}")[1].get("subject")
 
-    assert found(f"subject=:{context}:a") == f":{context}:a"
-    assert found(f"subject=:{context}:") == f":{context}:a"
+    assert found(f"subject=:{context}:{name}") == f":{context}:{name}"
+    assert found(f"subject=:{context}:") == f":{context}:{name}"
     # Without a context the other contexts are searched, too, for a subject of this name.
-    assert found("subject=a") == f":{context}:a"
-    assert found(f"subject=:{context}-none:a") is None
+    assert found(f"subject={name}") == f":{context}:{name}"
+    assert found(f"subject=:{context}-none:{name}") is None
 
 
 def test_references_are_shown_and_counted(registry: SimulatedRegistry, subject: str) -> None:
