@@ -6,6 +6,7 @@ import pytest
 
 from ottla import Admin, Producer
 from ottla.broker.node import Broker
+from ottla.model.uuid import Uuid
 from ottla.testing.simulation.client_loop import simulated_loop
 from ottla.testing.simulation.network import SimulatedNetwork
 from ottla.testing.simulation.node import DATA, SimulatedNode
@@ -16,20 +17,21 @@ TOPIC: Final = "orders"
 PARTITIONS: Final = 4
 RECORDS: Final = 5
 SECOND: Final = "/data2"
+THIRD: Final = "/data3"
 NO_LEADER: Final = -1
 
 
 class World:
-    """A node with two log directories, and records in each."""
+    """A node with several log directories, and records in each."""
 
-    def __init__(self) -> None:
+    def __init__(self, directories: str = f"{DATA},{SECOND}") -> None:
         self.simulation = Simulation(1)
         network = SimulatedNetwork(self.simulation)
-        self.one = SimulatedNode(self.simulation, network, 1, {"log.dirs": f"{DATA},{SECOND}"})
+        self.one = SimulatedNode(self.simulation, network, 1, {"log.dirs": directories})
         self.loop = simulated_loop(self.simulation, network)
         self.one.start()
         self.loop.run(self.create())
-        self.loop.run(self._produce())
+        self.loop.run(self.produce(*range(PARTITIONS)))
 
     async def create(self) -> None:
         async with Admin(self.one.bootstrap) as admin:
@@ -39,10 +41,11 @@ class World:
         async with Admin(self.one.bootstrap) as admin:
             await admin.topics.delete(TOPIC)
 
-    async def _produce(self) -> None:
+    async def produce(self, *partitions: int) -> None:
+        """Write the same number of records to each of these partitions."""
         async with Producer(self.one.bootstrap) as producer:
             for number in range(RECORDS):
-                for index in range(PARTITIONS):
+                for index in partitions:
                     await producer.send_and_wait(TOPIC, b"%d" % number, partition=index)
 
     @property
@@ -65,13 +68,13 @@ class World:
         assert topic is not None
         return {number: record.leader for number, record in topic.partitions.items()}
 
-    def start_without_second(self) -> None:
+    def start_without(self, path: str) -> None:
         """Start while one directory cannot be read."""
-        self.one.disk.fail("read", Reason.IO_ERROR, path=SECOND, times=None)
+        self.one.disk.fail("read", Reason.IO_ERROR, path=path, times=None)
         self.one.start()
 
-    def start_with_both(self) -> None:
-        """Start again, with both directories."""
+    def start_with_all(self) -> None:
+        """Start again, with all directories."""
         self.one.stop()
         self.one.disk.heal()
         self.one.start()
@@ -83,12 +86,12 @@ def test_no_empty_log_takes_the_place_of_one_in_a_directory_that_is_offline() ->
     there = {index for index, path in before.items() if path.startswith(f"{SECOND}/")}
     assert 0 < len(there) < PARTITIONS
     it.one.stop()
-    it.start_without_second()
+    it.start_without(SECOND)
     it.simulation.run_for(3_000)
     assert it.places().keys() == before.keys() - there
     assert {index for index, leader in it.leaders().items() if leader == NO_LEADER} == there
 
-    it.start_with_both()
+    it.start_with_all()
     it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
     assert it.places() == before
     assert set(it.ends().values()) == {RECORDS}
@@ -106,11 +109,11 @@ def test_nobody_leads_from_a_directory_that_is_offline_though_the_metadata_does_
     it.broker.log_moves.begin(partition, it.broker.directories.directories[1])
     it.simulation.run_until(lambda: it.places()[index] != place)
     it.one.stop()
-    it.start_without_second()
+    it.start_without(SECOND)
     it.simulation.run_for(3_000)
     assert it.leaders()[index] == NO_LEADER
 
-    it.start_with_both()
+    it.start_with_all()
     it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
     assert it.ends()[index] == RECORDS
 
@@ -119,13 +122,13 @@ def test_a_directory_that_comes_back_after_its_topic_was_made_again_keeps_the_ol
     it = World()
     old = it.places()
     it.one.stop()
-    it.start_without_second()
+    it.start_without(SECOND)
     it.loop.run(it.delete())
     it.loop.run(it.create())
     new = it.places()
     assert not any(path.startswith(f"{SECOND}/") for path in new.values())
 
-    it.start_with_both()
+    it.start_with_all()
     it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
     assert it.places() == new
     assert set(it.ends().values()) == {0}
@@ -158,3 +161,57 @@ def test_of_two_logs_of_a_partition_the_one_with_more_records_is_kept() -> None:
     assert it.places() == before
     assert it.ends()[index] == RECORDS
     assert any(entry.name.endswith("-stray") for entry in it.one.disk.list(DATA))
+
+
+def leave_a_log_behind(it: World) -> int:
+    """Move a partition from the second directory to the third, while the second one fails. Write on there.
+
+    The second directory keeps a log, in which the last records are missing.
+    """
+    index = next(index for index, path in it.places().items() if path.startswith(f"{SECOND}/"))
+    partition = it.broker.partitions.find(TOPIC, index)
+    assert partition is not None
+    it.one.disk.fail("rename", Reason.IO_ERROR, path=f"{SECOND}/", times=None)
+    it.broker.log_moves.begin(partition, it.broker.directories.directories[2])
+    it.simulation.run_until(lambda: it.places()[index].startswith(f"{THIRD}/"))
+    third = it.broker.directories.directories[2].meta.directory_id
+
+    def named() -> Uuid:
+        topic = it.broker.image.topics.find(TOPIC)
+        assert topic is not None
+        return topic.partitions[index].directories[0]
+
+    it.simulation.run_until(lambda: named() == third)
+
+    it.loop.run(it.produce(index))
+    assert it.ends()[index] == 2 * RECORDS
+    it.one.stop()
+    it.one.disk.heal()
+    assert it.one.disk.exists(f"{SECOND}/{TOPIC}-{index}"), "it was left behind"
+    return index
+
+
+def test_a_log_that_was_left_behind_does_not_lead_while_the_directory_of_the_metadata_is_offline(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    it = World(f"{DATA},{SECOND},{THIRD}")
+    index = leave_a_log_behind(it)
+    it.start_without(THIRD)
+    it.simulation.run_for(3_000)
+    assert it.leaders()[index] == NO_LEADER
+    assert f"{SECOND}/{TOPIC}-{index} is not used" in caplog.text
+
+    it.start_with_all()
+    it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
+    assert it.ends()[index] == 2 * RECORDS
+    assert it.places()[index].startswith(f"{THIRD}/")
+    assert any(entry.name.endswith("-stray") for entry in it.one.disk.list(SECOND))
+
+
+def test_what_was_left_behind_leads_when_an_operator_says_that_the_directory_is_gone() -> None:
+    it = World(f"{DATA},{SECOND},{THIRD}")
+    index = leave_a_log_behind(it)
+    it.one.settings["log.dirs"] = f"{DATA},{SECOND}"
+    it.one.start()
+    it.simulation.run_until(lambda: NO_LEADER not in it.leaders().values())
+    assert it.ends()[index] == RECORDS

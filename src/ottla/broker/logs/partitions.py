@@ -251,7 +251,23 @@ class Partitions:
                 missing.append(NewLog("", key, change.topic_id, settings.log))
         self._leaving.finish(one.partition for one in missing)
         create_logs(self._directories, missing, self._clock.now_ms())
-        return [self._directories.find(key) for key in keys]
+        return [
+            None if self._was_left_behind(change) else self._directories.find(key)
+            for key, (change, _) in zip(keys, new, strict=True)
+        ]
+
+    def _was_left_behind(self, change: PartitionChange) -> bool:
+        """Say whether a replica lies in a directory that is offline, as the metadata says.
+
+        A log of it in another directory is what a move left there, or an earlier assignment: it may lack
+        what was acknowledged since. So it neither leads nor follows. As in Kafka, the replica is offline.
+        """
+        assert change.after is not None, "what is gone has no directory"
+        if not self._directories.offline_paths:
+            return False
+        named = self._named_directory(change.after)
+        own = [directory.meta.directory_id for directory in self._directories.online]
+        return named is not None and not is_reserved(named) and named not in own
 
     def _may_make(self, change: PartitionChange) -> bool:
         """Say whether a replica without a log gets one.
@@ -294,14 +310,24 @@ class Partitions:
         for change, _ in coming:
             if (change.topic_id, change.partition) not in self.by_key and change.after is not None:
                 named = self._named_directory(change.after)
-                _logger.warning(
-                    "%s-%d has no log, and may have one in %s, which is offline: no other one is made",
-                    change.topic,
-                    change.partition,
-                    ", ".join(self._directories.offline_paths),
-                )
+                self._warn_of_missing(TopicPartition(change.topic, change.partition))
                 if named in known or named in (UNASSIGNED, MIGRATING):
                     self._events.is_missing(change.topic_id, change.partition)
+
+    def _warn_of_missing(self, key: TopicPartition) -> None:
+        offline, left = ", ".join(self._directories.offline_paths), self._directories.find(key)
+        if left is None:
+            _logger.warning(
+                "%s has no log, and may have one in %s, which is offline: no other one is made", key, offline
+            )
+            return
+        _logger.warning(
+            "%s lies in %s, which is offline, and %s is not used, since it may lack records: mend that "
+            "directory, or take it out of log.dirs if its disk is lost, and start the node again",
+            key,
+            offline,
+            left.path,
+        )
 
     def _named_directory(self, record: PartitionRecord) -> Uuid | None:
         return dict(zip(record.replicas, record.directories, strict=False)).get(self._node_id)
