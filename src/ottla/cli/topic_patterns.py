@@ -9,14 +9,16 @@ from collections.abc import Collection, Sequence
 
 import click
 
+from ottla.model.patterns import InvalidPattern, compile_pattern
+
 
 def check_patterns(topics: Sequence[str]) -> None:
     """Raise for a pattern that is none."""
     for topic in topics:
         if topic.startswith("^"):
             try:
-                re.compile(_of_whole_name(topic))
-            except re.error as error:
+                compile_pattern(_of_whole_name(topic))
+            except InvalidPattern as error:
                 raise click.BadParameter(
                     f"{topic!r} is not a valid regular expression: {error}", param_hint="TOPICS"
                 ) from None
@@ -34,7 +36,7 @@ def as_one_pattern(topics: Sequence[str]) -> str:
 
 def matching(topics: Sequence[str], names: Collection[str]) -> list[str]:
     """Return the names that match, in order, with those that were named whether they are there or not."""
-    compiled = re.compile(as_one_pattern(topics))
+    compiled = compile_pattern(as_one_pattern(topics))
     named = {topic for topic in topics if not topic.startswith("^")}
     return sorted({name for name in names if compiled.fullmatch(name)} | named)
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import parse_qs, parse_qsl, unquote, urlencode
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -151,7 +151,7 @@ def _endpoint(
             with bodies.held() as held:
                 data = await bodies.read(request, held)
                 route = methods["GET" if request.method == "HEAD" else request.method]
-                return _response(await api.answer(route, _received(request, data), content_type))
+                return _response(await api.answer(route, read_request(request, data), content_type))
         except HttpError as error:
             return _error(api, error)
         except ClientDisconnect:
@@ -165,13 +165,14 @@ def _endpoint(
     return endpoint
 
 
-def _received(request: Request, data: bytes) -> Received:
+def read_request(request: Request, data: bytes) -> Received:
+    """Return a request without its server, with its body."""
     query = request.scope["query_string"].decode("latin-1")
     return Received(
         request.method,
         request.scope["path"] + (f"?{query}" if query else ""),
         {name: unquote(value) for name, value in request.path_params.items()},
-        {name: request.query_params.getlist(name) for name in request.query_params},
+        parse_qs(query, keep_blank_values=True),
         {name.lower(): value for name, value in request.headers.items()},
         data,
         request.scope.get("user"),

@@ -10,10 +10,13 @@ from ottla.satellite.errors import HttpError
 from ottla.satellite.instances import Forwarded
 from ottla.satellite.proofs import digest_of
 
-_BODY_BYTES_MAX: Final = 16 * 1024 * 1024
-_ALL_BYTES_MAX: Final = 16 * _BODY_BYTES_MAX
+_BODY_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Four times as much as a record may have by default, and all that is asked for ends in one."""
+_ALL_BYTES_MAX: Final = 64 * _BODY_BYTES_MAX
 _SMALL_BYTES_MAX: Final = 64 * 1024
 """Bodies of this size are read also while large ones have taken all the room, and do not end."""
+_VALUES_MAX: Final = 50_000
+"""While JSON is parsed nobody else is served, and that takes as long as there are values. A text is one."""
 
 
 class Bodies:
@@ -47,6 +50,8 @@ class Bodies:
         forwarded: Forwarded | None = request.scope.get("forwarded")
         if forwarded is not None and forwarded.digest != digest_of(data):
             raise HttpError(401, "The body is not the one that was signed")
+        if len(data) > _SMALL_BYTES_MAX and _count_values(data) > _VALUES_MAX:
+            raise HttpError(413, f"The body has more than {_VALUES_MAX} values")
         return bytes(data)
 
     def _check_type(self, request: Request) -> None:
@@ -57,6 +62,16 @@ class Bodies:
         kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
         if kind not in self._accepted:
             raise HttpError(415, "HTTP 415 Unsupported Media Type")
+
+
+def _count_values(data: bytes | bytearray) -> int:
+    """Return how many values and keys a JSON text may have, without parsing it."""
+    plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    texts = plain.count(b'"') // 2
+    if texts > 2 * _VALUES_MAX:
+        return texts
+    outside = b"".join(plain.split(b'"')[::2])
+    return sum(outside.count(sign) for sign in (b",", b"[", b"{"))
 
 
 class _Held:

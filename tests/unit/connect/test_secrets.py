@@ -41,6 +41,13 @@ def test_colons_without_an_end_are_read_in_linear_time(tmp_path: Path) -> None:
     assert _providers(Secrets(), tmp_path).resolve(config) == config
 
 
+def test_beginnings_without_an_end_are_read_in_linear_time(tmp_path: Path) -> None:
+    resolve = _providers(Secrets(), tmp_path).resolve
+    # An expression that looks for the end from each beginning would need hours.
+    assert resolve({"a": "${" * 1_000_000}) == {"a": "${" * 1_000_000}
+    assert resolve({"a": "${:" * 1_000_000}) == {"a": "${:" * 1_000_000}
+
+
 def test_a_secret_is_hidden_wherever_it_occurs(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("abcd-1234")
     secrets = Secrets()

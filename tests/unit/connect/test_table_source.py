@@ -279,8 +279,6 @@ def test_tables_are_looked_for_again_where_that_can_change_something(
         ("timestamp", {"timestamp_column_name": "a,b"}, {"timestamp.column.name": "several columns"}),
         ("timestamp", {}, {"timestamp.column.name": "is required in this mode"}),
         ("timestamp+incrementing", {}, {"timestamp.column.name": "is required in this mode"}),
-        ("bulk", {"table_include_list": "a,("}, {"table.include.list": "not a regular expression"}),
-        ("bulk", {"table_exclude_list": "("}, {"table.exclude.list": "not a regular expression"}),
         ("bulk", {"query": "q", "table_whitelist": "t"}, {"query": "mutually exclusive"}),
         ("incrementing", {"query": "q"}, {"incrementing.column.name": "required for a query"}),
         ("incrementing", {"query": "q", "incrementing_column_name": "id"}, {}),

@@ -9,6 +9,7 @@ from ottla.connect.catalog import all_plugins
 from ottla.connect.data.record import Header, Record
 from ottla.connect.data.schema import INT32, INT64, STRING, TIMESTAMP_SCHEMA, Schema, optional, struct
 from ottla.connect.errors import DataError
+from ottla.connect.transforms.java_dates import parse_date
 from ottla.connect.transforms.sides import Side
 
 PLUGINS = all_plugins()
@@ -36,6 +37,12 @@ def _value(name: str, schema: Schema | None = ROW, value: Any = VALUE, **config:
     if changed.value_schema is not None and isinstance(changed.value, dict):
         assert [item.name for item in changed.value_schema.fields] == list(changed.value)
     return changed.value
+
+
+def test_a_format_that_can_divide_digits_in_many_ways_is_read_in_linear_time() -> None:
+    # Python would try each of 2 ** 40 ways.
+    with pytest.raises(DataError, match="does not match"):
+        parse_date("Md" * 20, "1" * 60 + "x")
 
 
 def test_topics_are_renamed_as_java_does() -> None:

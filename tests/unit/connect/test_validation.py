@@ -11,7 +11,21 @@ PLUGINS = all_plugins()
 WORKER = WorkerSettings().defaults
 SOURCE = {"name": "c", "connector.class": "FileStreamSource", "topic": "t", "file": "f"}
 _LOG = "Invalid value maybe for configuration errors.log.enable"
+TOPICLESS = {"name": "c", "connector.class": "FileStreamSink", "file": "f"}
+TABLES = {
+    "name": "c",
+    "connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector",
+    "connection.url": "jdbc:sqlite:f",
+    "mode": "bulk",
+}
 SINK = {"name": "c", "connector.class": "FileStreamSink", "topics": "t", "file": "f"}
+
+
+def _no_pattern(name: str) -> str:
+    return (
+        rf"Invalid value (a)\1 for configuration {name}: Not a regular expression in RE2's syntax, "
+        r"which has no looks around: invalid escape sequence: \1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,6 +56,23 @@ SINK = {"name": "c", "connector.class": "FileStreamSink", "topics": "t", "file":
             {**SOURCE, "predicates": "p", "predicates.p.type": "TopicNameMatches"},
             'Missing required configuration "predicates.p.pattern" which has no default value.',
         ),
+        # Python would take for ever with `(a+)+b`. RE2, which has no references back, does not.
+        ({**TOPICLESS, "topics.regex": r"(a)\1"}, _no_pattern("topics.regex")),
+        (
+            {**SOURCE, "transforms": "a", "transforms.a.type": "RegexRouter", "transforms.a.regex": r"(a)\1"},
+            _no_pattern("transforms.a.regex"),
+        ),
+        (
+            {
+                **SOURCE,
+                "predicates": "p",
+                "predicates.p.type": "TopicNameMatches",
+                "predicates.p.pattern": r"(a)\1",
+            },
+            _no_pattern("predicates.p.pattern"),
+        ),
+        ({**TABLES, "table.include.list": r"a,(a)\1"}, _no_pattern("table.include.list")),
+        ({**TABLES, "table.exclude.list": r"(a)\1"}, _no_pattern("table.exclude.list")),
     ],
 )
 def test_what_is_wrong_is_named(config: dict[str, str], text: str) -> None:

@@ -36,7 +36,11 @@ class EchoApi(Api):
         self.received.append(received)
         if route.path == "/large":
             return Reply(200, b"x" * 32_000_000, content_type)
-        told = {"name": received.path["name"], "user": received.user, "body": received.data.decode()}
+        told = {
+            "name": received.path["name"],
+            "user": received.user,
+            "body": received.data.decode(),
+        }
         return Reply(200, json.dumps(told).encode(), content_type)
 
 

@@ -6,9 +6,10 @@ import ssl
 
 import httpx
 import pytest
+from starlette.requests import Request
 from tests.unit.satellite.echo_api import EchoApi
 
-from ottla.satellite.app import encode_json
+from ottla.satellite.app import encode_json, read_request
 from ottla.satellite.instances import Instances
 from ottla.satellite.process import behind_doors
 from ottla.satellite.settings import HttpSettings
@@ -70,7 +71,37 @@ def test_an_encoded_slash_is_part_of_a_name() -> None:
 
 
 def test_too_large_a_body_is_refused() -> None:
-    assert _ask("POST", "/things/a", b"x" * (16 * 1024 * 1024 + 1), JSON).status_code == 413
+    assert _ask("POST", "/things/a", b"x" * (4 * 1024 * 1024 + 1), JSON).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"[" + b"[]," * 60_000 + b"0]", 413),
+        (b"{" + b'"":0,' * 60_000 + b'"":0}', 413),
+        (b"[" + b'"","",' * 120_000 + b'""]', 413),
+        (b'["' + b'{\\"a\\": [1, 2, 3]}\\\\' * 100_000 + b'"]', 200),
+        (b"[" + b"0," * 40_000 + b" " * 1_000_000 + b"0]", 200),
+    ],
+)
+def test_a_body_has_no_more_values_than_are_parsed_in_an_instant(body: bytes, status: int) -> None:
+    assert _ask("POST", "/things/a", body, JSON).status_code == status
+
+
+def test_the_parts_of_a_query_are_read_once() -> None:
+    # Looking for each name among all others took seconds for the longest query that is read.
+    query = "&".join(f"{number:x}" for number in range(50_000)) + "&a=1&a=2"
+    sent = {
+        "type": "http",
+        "method": "GET",
+        "query_string": query.encode(),
+        "headers": [],
+        "path": "/things/a",
+    }
+    received = read_request(Request({**sent, "path_params": {"name": "a%2Fb"}}), b"")
+    assert len(received.query) == 50_000
+    assert received.query["a"] == ["", "1", "2"]
+    assert received.path == {"name": "a/b"}
 
 
 def test_guessing_is_slowed_down() -> None:

@@ -8,12 +8,11 @@ that has sent nothing for three intervals is forgotten.
 """
 
 import logging
-import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -61,7 +60,7 @@ class ClientIdentity(NamedTuple):
     source_address: str
     source_port: int
 
-    def selected_by(self, instance_id: Uuid, selectors: Mapping[str, re.Pattern[str]]) -> bool:
+    def selected_by(self, instance_id: Uuid, selectors: Mapping[str, Any]) -> bool:
         """Say whether all selectors match."""
         values = {
             "client_instance_id": str(instance_id),
@@ -82,7 +81,7 @@ class Subscription(NamedTuple):
 
     metrics: frozenset[str]
     interval_ms: int
-    selectors: Mapping[str, re.Pattern[str]]
+    selectors: Mapping[str, Any]
 
 
 Series = tuple[str, tuple[tuple[str, str], ...]]
@@ -280,7 +279,7 @@ def _read_subscriptions(image: MetadataImage) -> tuple[Subscription, ...]:
             )
             selectors = parse_selectors(subscription.match)
         except (InvalidConfig, ChangeRefused):
-            # Another kind of controller has let it through: Java knows expressions that Python does not.
+            # Another kind of controller has let it through: Java knows expressions that RE2 does not.
             continue
         found.append(Subscription(frozenset(subscription.metrics), subscription.interval_ms, selectors))
     return tuple(found)

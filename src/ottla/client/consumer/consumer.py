@@ -146,7 +146,7 @@ class Consumer(Opened):
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
     ) -> None:
-        """Read topics, by name or by a regular expression of whole names, sharing them with the group.
+        """Read topics, by name or by a regular expression (RE2) of whole names, sharing them with the group.
 
         The callbacks run inside `poll`, with the partitions concerned; they may be coroutines. `on_lost` is
         for partitions that others may have already; without it, `on_revoked` is called for those too.

@@ -11,7 +11,6 @@ itself, and the next `poll` waits for it first.
 import asyncio
 import inspect
 import logging
-import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Collection
 
@@ -19,8 +18,10 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.assignment import Assignment, Status
 from ottla.client.consumer.heartbeats import Heartbeats
 from ottla.client.consumer.settings import ConsumerSettings
+from ottla.client.errors import ClientError
 from ottla.client.group import GroupMetadata
 from ottla.model.ids import TopicPartition
+from ottla.model.patterns import InvalidPattern, compile_pattern
 
 _logger = logging.getLogger(__name__)
 
@@ -38,6 +39,13 @@ class Subscribed:
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
     ) -> None:
+        if pattern is not None:
+            try:
+                compile_pattern(pattern)
+            except InvalidPattern as error:
+                raise ClientError(
+                    f"the pattern {pattern!r} is no regular expression of RE2, as brokers use it: {error}"
+                ) from None
         self.topics = frozenset(topics)
         self.pattern = pattern
         self.on_assigned = on_assigned
@@ -195,8 +203,8 @@ class Membership(Heartbeats):
 
 
 def matching_topics(pattern: str, names: Collection[str], internal: Collection[str]) -> frozenset[str]:
-    """Return the topics whose whole name the pattern matches."""
-    compiled = re.compile(pattern)
+    """Return the topics whose whole name the pattern matches: RE2's, as brokers understand it."""
+    compiled = compile_pattern(pattern)
     return frozenset(name for name in names if name not in internal and compiled.fullmatch(name))
 
 

@@ -85,7 +85,7 @@ class Consumer:
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
     ) -> None:
-        """Read topics, by name or by a regular expression of whole names, sharing them with the group.
+        """Read topics, by name or by a regular expression (RE2) of whole names, sharing them with the group.
 
         The callbacks are called while `poll` or `for` waits, on another thread; they may use the consumer.
         """

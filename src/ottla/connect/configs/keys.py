@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from ottla.model.patterns import InvalidPattern, compile_pattern
+
 
 class Kind(StrEnum):
     """The type of a value."""
@@ -208,6 +210,25 @@ def a_class(known: Callable[[str], bool]) -> Check:
             raise InvalidValue(name, value, f"Class {value} could not be found.")
 
     return check
+
+
+def a_pattern(name: str, value: Any) -> None:
+    """Allow regular expressions.
+
+    Deviation: those of RE2, and not of Java, which can keep a worker busy for ever.
+    """
+    try:
+        compile_pattern(value or "")
+    except InvalidPattern as cause:
+        raise InvalidValue(
+            name, value, f"Not a regular expression in RE2's syntax, which has no looks around: {cause}"
+        ) from None
+
+
+def all_patterns(name: str, value: Any) -> None:
+    """Allow lists of regular expressions."""
+    for pattern in value or ():
+        a_pattern(name, pattern)
 
 
 def read_all(keys: "tuple[Key, ...]", config: Mapping[str, str | None]) -> dict[str, Any]:

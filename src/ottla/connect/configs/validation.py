@@ -1,7 +1,6 @@
 """Whether the configuration of a connector can be used, key by key, as the REST API answers it."""
 
 import logging
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -13,6 +12,7 @@ from ottla.connect.configs.keys import (
     Key,
     Kind,
     a_class,
+    a_pattern,
     parse,
     show,
     text_of,
@@ -32,6 +32,7 @@ from ottla.connect.configs.shared_keys import (
 )
 from ottla.connect.errors import RestError
 from ottla.connect.plugins import ConnectorPlugin, Plugin, PluginKind, Plugins
+from ottla.model.patterns import compile_pattern
 
 _logger = logging.getLogger(__name__)
 Given = Mapping[str, str | None]
@@ -158,9 +159,9 @@ def _topic_errors(config: Given) -> dict[str, list[str]]:
         error = "Must configure one of topics or topics.regex"
         return {TOPICS: [error], TOPICS_REGEX: [error]}
     try:
-        pattern = re.compile(regex)
-    except re.error as cause:
-        return {TOPICS_REGEX: [str(InvalidValue(TOPICS_REGEX, regex, f"Not a regular expression: {cause}"))]}
+        a_pattern(TOPICS_REGEX, regex)
+    except InvalidValue as cause:
+        return {TOPICS_REGEX: [str(cause)]}
     dead_letters = (config.get(DLQ_TOPIC) or "").strip()
     if dead_letters and dead_letters in topics:
         error = (
@@ -168,7 +169,7 @@ def _topic_errors(config: Given) -> dict[str, list[str]]:
             f"('topics={show(topics)}') consumed by the connector"
         )
         return {TOPICS: [error]}
-    if dead_letters and regex and pattern.fullmatch(dead_letters):
+    if dead_letters and regex and compile_pattern(regex).fullmatch(dead_letters):
         error = (
             f"The DLQ topic '{dead_letters}' may not be included in the regex matching the topics "
             f"('topics.regex={regex}') consumed by the connector"

@@ -5,6 +5,7 @@ import re
 from typing import Final
 
 from ottla.connect.errors import DataError
+from ottla.model.patterns import InvalidPattern, compile_pattern
 
 _TOKEN: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
 _WIDTHS: Final = {"y": 4, "M": 2, "d": 2, "H": 2, "m": 2, "s": 2, "S": 3}
@@ -61,7 +62,11 @@ def parse_date(pattern: str, text: str) -> datetime.datetime:
         else:
             expression += rf"(\d{{{len(part)},{max(len(part), _WIDTHS[letter])}}})"
             letters.append(letter)
-    found = re.fullmatch(expression, text)
+    try:
+        # A format may have many ways to divide digits among its letters. RE2 tries none of them twice.
+        found = compile_pattern(expression).fullmatch(text)
+    except (InvalidPattern, UnicodeEncodeError):
+        found = None
     if found is None:
         raise DataError(f"Could not parse timestamp: value ({text}) does not match pattern ({pattern})")
     values: dict[str, int] = {}

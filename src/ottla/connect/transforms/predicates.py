@@ -1,11 +1,11 @@
 """Predicates: which records a transformation is meant for."""
 
-import re
 from typing import Final
 
-from ottla.connect.configs.keys import Importance, Key, Kind
+from ottla.connect.configs.keys import Importance, Key, Kind, a_pattern
 from ottla.connect.data.record import Record
 from ottla.connect.plugins import Config, Plugin, PluginKind
+from ottla.model.patterns import compile_pattern
 
 _PACKAGE: Final = "org.apache.kafka.connect.transforms.predicates."
 
@@ -14,7 +14,7 @@ class TopicNameMatches:
     """True for records whose topic matches a pattern as a whole."""
 
     def __init__(self, config: Config) -> None:
-        self._pattern = re.compile(config["pattern"])
+        self._pattern = compile_pattern(config["pattern"])
 
     def test(self, record: Record) -> bool:
         """Say whether the name matches."""
@@ -52,7 +52,8 @@ PLUGINS: Final = (
             Key(
                 "pattern",
                 Kind.STRING,
-                "A Java regular expression for matching against the name of a record's topic.",
+                "A regular expression for matching against the name of a record's topic, in RE2's syntax.",
+                check=a_pattern,
                 importance=Importance.MEDIUM,
             ),
         ),

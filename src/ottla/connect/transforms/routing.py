@@ -5,12 +5,13 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from ottla.connect.configs.keys import Key, Kind
+from ottla.connect.configs.keys import Key, Kind, a_pattern
 from ottla.connect.data.record import Record
 from ottla.connect.data.schema import from_ms
 from ottla.connect.errors import DataError
 from ottla.connect.plugins import Config, Plugin, PluginKind
 from ottla.connect.transforms.java_dates import format_date
+from ottla.model.patterns import compile_pattern
 
 _PACKAGE: Final = "org.apache.kafka.connect.transforms."
 _JAVA_GROUP: Final = re.compile(r"\\(.)|\$(\d|\{\w+\})")
@@ -20,7 +21,7 @@ class RegexRouter:
     """Renames the topic if its whole name matches."""
 
     def __init__(self, config: Config) -> None:
-        self._pattern = re.compile(config["regex"])
+        self._pattern = compile_pattern(config["regex"])
         self._replacement = config["replacement"]
 
     def apply(self, record: Record) -> Record:
@@ -78,7 +79,12 @@ PLUGINS: Final = (
         PluginKind.TRANSFORMATION,
         RegexRouter,
         (
-            Key("regex", Kind.STRING, "Regular expression to use for matching."),
+            Key(
+                "regex",
+                Kind.STRING,
+                "Regular expression to use for matching, in RE2's syntax.",
+                check=a_pattern,
+            ),
             Key("replacement", Kind.STRING, "Replacement string."),
         ),
     ),

@@ -44,6 +44,7 @@ class Call:
         self._path = path
         self._query = query
         self._data = data
+        self._body: Json | None = None
 
     @property
     def state(self) -> Any:
@@ -117,4 +118,7 @@ class Call:
 
     def body(self, operation: str) -> Json:
         """Return the body of the request."""
-        return read_body(self._data, operation)
+        # A handler is called again for each answer that it lacks.
+        if self._body is None:
+            self._body = read_body(self._data, operation)
+        return self._body

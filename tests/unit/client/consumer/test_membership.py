@@ -6,6 +6,7 @@ import pytest
 
 from ottla.client.consumer.assignment import Assignment, Position, Status
 from ottla.client.consumer.membership import Handover, Subscribed, matching_topics
+from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -78,6 +79,11 @@ def test_a_pattern_matches_whole_names_and_nothing_hidden() -> None:
     names = ["pay", "payments", "prepay", "__pay"]
     assert matching_topics("pay.*", names, []) == {"pay", "payments"}
     assert matching_topics(".*pay", names, ["__pay"]) == {"pay", "prepay"}
+
+
+def test_a_pattern_is_one_of_those_that_brokers_know() -> None:
+    with pytest.raises(ClientError, match="no regular expression of RE2"):
+        Subscribed(pattern="(?!internal).*")
 
 
 def test_paused_partitions_leave_room_for_the_others() -> None:

@@ -1,12 +1,12 @@
 """Which tables of PostgreSQL are followed, and what the server knows of them."""
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.connect.configs.keys import Kind, parse
 from ottla.connect.errors import ConnectError
 from ottla.connect.plugins import Config
+from ottla.model.patterns import compile_pattern
 
 _TABLES: Final = (
     "SELECT n.nspname, c.relname, c.relkind = 'p' "
@@ -139,4 +139,4 @@ class Catalog:
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(re.fullmatch(pattern, name) for pattern in patterns)
+    return any(compile_pattern(pattern).fullmatch(name) for pattern in patterns)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.connect.configs.keys import Importance, Key, Kind, at_least, one_of, parse
+from ottla.connect.configs.keys import Importance, Key, Kind, all_patterns, at_least, one_of, parse
 from ottla.connect.connectors.sql.debezium_options import NEEDLESS, UNSUPPORTED
 from ottla.connect.connectors.sql.pgoutput import (
     Begin,
@@ -54,10 +54,16 @@ _KEYS: Final = (
     Key("database.sslpassword", Kind.PASSWORD, "The password of the key.", None, _MEDIUM),
     Key("database.sslrootcert", Kind.STRING, "The authorities of the server, as PEM.", "", _MEDIUM),
     Key("topic.prefix", Kind.STRING, "The topic of a table is this, its schema and its name, with dots."),
-    Key("table.include.list", Kind.LIST, "Patterns of tables, as schema.table. Empty: all.", []),
-    Key("table.exclude.list", Kind.LIST, "Patterns of tables not to follow.", []),
-    Key("schema.include.list", Kind.LIST, "Patterns of schemas. Empty: all.", []),
-    Key("schema.exclude.list", Kind.LIST, "Patterns of schemas not to follow.", []),
+    Key(
+        "table.include.list",
+        Kind.LIST,
+        "Patterns of tables, as schema.table. Empty: all.",
+        [],
+        check=all_patterns,
+    ),
+    Key("table.exclude.list", Kind.LIST, "Patterns of tables not to follow.", [], check=all_patterns),
+    Key("schema.include.list", Kind.LIST, "Patterns of schemas. Empty: all.", [], check=all_patterns),
+    Key("schema.exclude.list", Kind.LIST, "Patterns of schemas not to follow.", [], check=all_patterns),
     Key("slot.name", Kind.STRING, "The replication slot. It is made if it is not there.", "debezium"),
     Key(
         "slot.drop.on.stop",

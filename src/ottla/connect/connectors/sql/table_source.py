@@ -9,12 +9,11 @@ such transactions.
 import asyncio
 import datetime
 import fnmatch
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ottla.connect.configs.keys import Importance, Key, Kind, at_least, one_of, parse
+from ottla.connect.configs.keys import Importance, Key, Kind, all_patterns, at_least, one_of, parse
 from ottla.connect.connectors.sql.database import (
     OFFSETS_TABLE,
     Column,
@@ -32,6 +31,7 @@ from ottla.connect.data.schema import Field, Schema, Type, to_ms
 from ottla.connect.errors import ConnectError, DataError
 from ottla.connect.plugins import Config, ConnectorPlugin, Offset, PluginKind
 from ottla.connect.running.task import SourceContext, SourceTask
+from ottla.model.patterns import compile_pattern
 
 _INCREMENTING: Final = "incrementing"
 _TIMESTAMP: Final = "timestamp"
@@ -62,8 +62,20 @@ _KEYS: Final = (
     Key("timestamp.column.name", Kind.STRING, "The column with the time of the last change.", ""),
     Key("table.whitelist", Kind.LIST, "The tables to read. Empty: all.", []),
     Key("table.blacklist", Kind.LIST, "Tables not to read.", []),
-    Key("table.include.list", Kind.LIST, "Patterns of tables to read, as schema.table.", []),
-    Key("table.exclude.list", Kind.LIST, "Patterns of tables not to read, as schema.table.", []),
+    Key(
+        "table.include.list",
+        Kind.LIST,
+        "Patterns of tables to read, as schema.table.",
+        [],
+        check=all_patterns,
+    ),
+    Key(
+        "table.exclude.list",
+        Kind.LIST,
+        "Patterns of tables not to read, as schema.table.",
+        [],
+        check=all_patterns,
+    ),
     Key(
         "table.poll.interval.ms",
         Kind.LONG,
@@ -358,7 +370,7 @@ def _tables(database: Database, config: Config) -> list[str]:
 def _matches(table: str, patterns: Iterable[str]) -> bool:
     # Tables of the schema public have no schema in their names here.
     names = (table, f"public.{table}") if "." not in table else (table,)
-    return any(re.fullmatch(pattern, name) for pattern in patterns for name in names)
+    return any(compile_pattern(pattern).fullmatch(name) for pattern in patterns for name in names)
 
 
 def _refresh_ms(config: Config) -> int | None:
@@ -389,12 +401,6 @@ def _errors(config: Config) -> dict[str, list[str]]:
         errors["timestamp.column.name"] = [
             "several columns in timestamp.column.name are not supported: use a query with COALESCE"
         ]
-    for name in ("table.include.list", "table.exclude.list"):
-        for pattern in parse(name, Kind.LIST, config.get(name, "")):
-            try:
-                re.compile(pattern)
-            except re.error as cause:
-                errors[name] = [f"{pattern!r} in {name} is not a regular expression: {cause}"]
     if _query(config) and config.get("table.whitelist"):
         errors["query"] = ["query and table.whitelist are mutually exclusive options, but both are set."]
     if _TIMESTAMP in config["mode"] and not config.get("timestamp.column.name"):

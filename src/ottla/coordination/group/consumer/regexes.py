@@ -9,18 +9,16 @@ expressions of a group are resolved together, so that a new topic costs one reba
 
 Topics that are deleted need nothing: they count no longer, whatever matches them.
 
-Deviation: an expression that compiles to more than `PROGRAM_BYTES_MAX`, or whose repetitions add up to more
-than `REPETITIONS_MAX`, is refused. Kafka compiles it: 900 bytes of `a{1,1000}` took 18 seconds and 40 MB.
+Deviation: an expression that takes too much (`ottla.model.patterns`) is refused. Kafka compiles it.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable
-from functools import lru_cache
 from typing import Any, Final
 
 from ottla.coordination.group.consumer.group import ConsumerGroup, ResolvedRegex
 from ottla.coordination.group.environment import Environment, sees_everything
 from ottla.coordination.group.refusal import Refused
+from ottla.model.patterns import InvalidPattern, compile_pattern
 from ottla.wire.error_code import ErrorCode
 
 REFRESH_INTERVAL_MIN_MS: Final = 10_000
@@ -28,48 +26,18 @@ NAMES_AT_ONCE: Final = 1_000
 """How many topic names are matched between two requests; one takes 3 to 5 us."""
 STEPS_AT_ONCE: Final = 20_000
 """The same in instructions of all compiled expressions. At worst a long name takes 2 us for each of them."""
-PROGRAM_BYTES_MAX: Final = 1 << 20
-"""What a compiled expression may take in memory. `[a-z.]{1,200}-\\d+` takes 10 KB."""
-REPETITIONS_MAX: Final = 5_000
-"""What the counts of all repetitions may add up to: each is written out before anything is compiled."""
-UNICODE_CLASSES_MAX: Final = 100
-"""How many classes such as `\\pL` there may be: each takes 0.1 ms."""
-_COUNT: Final = re.compile(r"\{\d+(,\d*)?\}")
 
 Resolved = Callable[[dict[str, ResolvedRegex], int], None]
 """Called with what the expressions match, and the time."""
 
 
-@lru_cache(maxsize=128)
 def compile_regex(regex: str) -> Any:
     """Return the compiled expression. Raises `Refused`."""
-    # Imported only here: few groups subscribe by expressions, and it takes 2.5 MB.
-    import re2
-
-    if _repetitions(regex) > REPETITIONS_MAX or regex.lower().count(r"\p") > UNICODE_CLASSES_MAX:
-        message = (
-            f"SubscribedTopicRegex has repetitions of more than {REPETITIONS_MAX} in all, "
-            f"or more than {UNICODE_CLASSES_MAX} classes of characters."
-        )
-        raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = PROGRAM_BYTES_MAX
     try:
-        return re2.compile(regex, options)
-    except re2.error as error:
-        reason = error.args[0] if error.args else ""
-        text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {text}."
+        return compile_pattern(regex)
+    except InvalidPattern as error:
+        message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}."
         raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from error
-
-
-def _repetitions(regex: str) -> int:
-    """Return what the counts of all repetitions add up to."""
-    return sum(
-        max((int(number) for number in re.findall(r"\d{1,9}", match.group())), default=0)
-        for match in _COUNT.finditer(regex)
-    )
 
 
 def names_at_once(regexes: Collection[str]) -> int:
