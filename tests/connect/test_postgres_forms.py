@@ -10,6 +10,7 @@ import pytest
 from tests.connect.test_tables import postgres
 from tests.support.postgres_server import PostgresServer
 
+from ottla.connect.connectors.sql.database import DatabaseGone
 from ottla.connect.connectors.sql.postgres_changes import PostgresChangesTask
 from ottla.connect.connectors.sql.table_source import TableSourceTask
 from ottla.connect.converters.json import JsonConverter
@@ -197,8 +198,6 @@ def test_a_change_that_is_not_flushed_yet_is_not_passed(postgres: PostgresServer
             connection.execute("SET synchronous_commit = off")
             for number in range(150):
                 connection.execute(f"INSERT INTO {table} VALUES ({number})")
-                # Each read looks where the log ends, and moves the slot there if there was nothing.
-                task._advanced_s = -1e9
                 found += [record.value["after"]["id"] for record in await task.poll()]
                 await task.committed()
         async with asyncio.timeout(60):
@@ -272,3 +271,72 @@ def test_columns_that_an_index_includes_are_no_key(postgres: PostgresServer, tab
     execute(postgres, f"ALTER TABLE {table} REPLICA IDENTITY FULL", f"UPDATE {table} SET a = 'y'")
     (changed,) = reader.read(1)
     assert there.key == changed.key == {"id": 1}
+
+
+def test_a_large_transaction_is_never_held_as_a_whole(postgres: PostgresServer, table: str) -> None:
+    execute(postgres, f"CREATE TABLE {table} (id INT PRIMARY KEY, a TEXT)")
+    reader = Reader(postgres, table, snapshot_mode="no_data", max_batch_size="500")
+    assert reader.read(0) == []
+    # More than a stream keeps of what it has received.
+    execute(postgres, f"INSERT INTO {table} SELECT n, repeat('x', 1000) FROM generate_series(1, 20000) AS n")
+
+    async def story() -> list[int]:
+        task = PostgresChangesTask(reader._config)
+        await task.start(SourceContext("c", 0, lambda _: reader._position))
+        found: list[int] = []
+        async with asyncio.timeout(60):
+            while len(found) < 20_000:
+                records = await task.poll()
+                assert len(records) <= 500
+                found += [record.value["after"]["id"] for record in records]
+                assert task._stream._arrived_bytes < 10_000_000
+            while not task.may_commit:
+                await task.poll()
+        await task.stop()
+        return found
+
+    assert asyncio.run(story()) == list(range(1, 20_001))
+
+
+def test_a_slot_that_another_connection_reads_is_waited_for(postgres: PostgresServer, table: str) -> None:
+    execute(postgres, f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+    reader = Reader(postgres, table, snapshot_mode="no_data")
+
+    async def story() -> int:
+        tasks = [PostgresChangesTask(reader._config) for _ in range(2)]
+        for task in tasks:
+            await task.start(SourceContext("c", 0, lambda _: None))
+        await tasks[0].poll()
+        waiting = asyncio.ensure_future(tasks[1].poll())
+        with postgres.connect() as connection:
+            connection.execute(f"INSERT INTO {table} VALUES (1)")
+        await tasks[0].stop()
+        async with asyncio.timeout(60):
+            records = await waiting or await tasks[1].poll()
+        await tasks[1].stop()
+        return len(records)
+
+    assert asyncio.run(story()) == 1
+
+
+def test_a_stream_that_ends_is_an_error(postgres: PostgresServer, table: str) -> None:
+    execute(postgres, f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+    reader = Reader(postgres, table, snapshot_mode="no_data")
+
+    async def story() -> None:
+        task = PostgresChangesTask(reader._config)
+        await task.start(SourceContext("c", 0, lambda _: None))
+        await task.poll()
+        execute(
+            postgres,
+            f"SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{table}'",
+        )
+        try:
+            async with asyncio.timeout(60):
+                while True:
+                    await task.poll()
+        finally:
+            await task.stop()
+
+    with pytest.raises(DatabaseGone, match="terminating connection"):
+        asyncio.run(story())

@@ -17,7 +17,7 @@ from ottla.connect.connectors.sql.pgoutput import (
     Truncate,
     decode,
 )
-from ottla.connect.connectors.sql.postgres_changes import _Visible
+from ottla.connect.connectors.sql.postgres_transactions import Visible
 
 RELATION = bytes.fromhex("52000040017075626c69630074006400020169640000000017ffffffff006e00000006a400080006")
 INSERT = bytes.fromhex("49000040014e00027400000001376e")
@@ -53,11 +53,11 @@ def test_other_bytes_are_refused_and_nothing_else(data: bytes) -> None:
 
 
 def test_a_snapshot_says_which_transactions_it_has() -> None:
-    visible = _Visible.parse("100:105:101,103")
+    visible = Visible.parse("100:105:101,103")
 
     assert [xid for xid in range(98, 108) if visible.has(xid)] == [98, 99, 100, 102, 104]
     # Numbers of transactions go on after 32 bits. The log has only the lower ones.
-    beyond = _Visible.parse(f"{(1 << 32) + 2}:{(1 << 32) + 5}:")
+    beyond = Visible.parse(f"{(1 << 32) + 2}:{(1 << 32) + 5}:")
     assert beyond.has((1 << 32) - 1)
     assert beyond.has(4)
     assert not beyond.has(5)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,8 +18,10 @@ from ottla.connect.connectors.sql.pgoutput import (
     RelationColumn,
     Truncate,
 )
-from ottla.connect.connectors.sql.postgres_changes import PostgresChangesTask, _Visible
+from ottla.connect.connectors.sql.postgres_changes import PostgresChangesTask
+from ottla.connect.connectors.sql.postgres_transactions import Visible
 from ottla.connect.connectors.sql.postgres_values import TIMESTAMP_OID
+from ottla.connect.connectors.sql.replication_stream import ReadTo
 from ottla.connect.data.record import Record
 from ottla.connect.errors import ConnectError
 from ottla.connect.plugins import Offset
@@ -35,6 +36,28 @@ COLUMNS = [("id", INT8, -1, True, True), ("a", TEXT, -1, False, False)]
 HIGH = "FFFFFFFF/FFFFFFFF"
 
 
+class Stream:
+    """Sends the log from its beginning on."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self._place = 0
+        self.is_closed = False
+
+    async def read(self, count: int, wait_s: float) -> list[bytes | ReadTo]:
+        begin, self._place = self._place, min(self._place + count, len(self._server.log))
+        sent = self._server.log[begin : self._place]
+        return [
+            item if isinstance(item, ReadTo) else b"%d" % (begin + number) for number, item in enumerate(sent)
+        ]
+
+    def confirm(self, lsn: int) -> None:
+        self._server.confirmations.append(lsn)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
 class Server:
     """Stands where PostgreSQL does. The log has messages, of which a test adds some."""
 
@@ -44,20 +67,25 @@ class Server:
         self.columns: list[tuple[str, int, int, bool, bool]] = COLUMNS
         self.roots: dict[int, str] = {}
         self.published: list[str] | None = None
+        self.unidentified: list[tuple[str, str]] = []
         self.publishes_all = False
         self.publishes_roots = False
         self.slots: list[str] = []
         self.rows: dict[str, list[tuple[Any, ...]]] = {}
         self.snapshot = "100:100:"
         self.confirmed = "0/10"
-        self.flushed = "0/20"
         self.inserted = HIGH
-        self.log: list[Message | None] = []
+        self.log: list[Message | ReadTo | None] = []
         self.asked: list[tuple[str, tuple[Any, ...]]] = []
-        self.limits: list[int] = []
+        self.confirmations: list[int] = []
         self.is_closed = False
         monkeypatch.setattr(postgres_changes, "decode", lambda data: self.log[int(data)])
         monkeypatch.setattr(PostgresChangesTask, "_open", lambda task: self)
+
+        async def follow(_task: PostgresChangesTask) -> Stream:
+            return Stream(self)
+
+        monkeypatch.setattr(PostgresChangesTask, "_follow", follow)
 
     def close(self) -> None:
         self.is_closed = True
@@ -81,9 +109,6 @@ class Server:
             self._cursors[int(words[1].removeprefix("ottla_"))] = words[-1].replace('"', "")
         elif "create_logical" in statement:
             self.slots.append(parameters[0])
-        elif "peek_binary" in statement:
-            self.limits.append(parameters[1])
-            return [(b"%d" % place,) for place in range(len(self.log))][: parameters[1]]
         found: Mapping[str, Sequence[Any]] = {
             "SHOW wal_level": [(self.level,)],
             "pubviaroot": [(1,)] if self.publishes_roots else [],
@@ -92,14 +117,15 @@ class Server:
             "pg_partition_root": [("public", self.roots[parameters[0]])]
             if parameters and parameters[0] in self.roots
             else [],
+            "c.relreplident = 'n'": self.unidentified,
             "FROM pg_class c JOIN pg_attribute": self.columns,
             "c.relkind": self.tables,
+            "AND active": [],
             "SELECT 1 FROM pg_replication_slots": [(1,)]
             if parameters and parameters[0] in self.slots
             else [],
             "confirmed_flush_lsn": [(self.confirmed,)],
             "pg_current_snapshot": [(self.snapshot,)],
-            "pg_current_wal_flush_lsn": [(self.flushed,)],
             "pg_current_wal_insert_lsn": [(self.inserted,)],
         }
         return next((rows for text, rows in found.items() if text in statement), [])
@@ -191,7 +217,7 @@ def test_the_rows_that_are_there_come_first_and_as_one_moment_shows_them(server:
     assert [record.value["after"]["id"] for record in changes] == [101, 105]
     assert len(server.told("COMMIT")) == 1
     offset = dict(changes[-1].source_offset or {})
-    assert offset == {"lsn": 16 * 105 + 8, "txId": 105, **kept}
+    assert offset == {"lsn": 16 * 105 + 1, "txId": 105, **kept}
 
 
 @pytest.mark.parametrize(("mode", "reads"), [("initial", True), ("initial_only", True), ("no_data", False)])
@@ -239,7 +265,7 @@ def test_changes_have_the_row_before_and_after_as_far_as_the_log_has_it(server: 
         None,
     ]
     assert [record.key for record in records] == [{"id": key} for key in (1, 1, 1, 1, 2, 2, 2, 3, 3)]
-    assert {str(record.source_offset) for record in records} == {"{'lsn': 4294967400, 'txId': 5}"}
+    assert {str(record.source_offset) for record in records} == {"{'lsn': 4294967393, 'txId': 5}"}
     source = records[0].value["source"]
     assert (source["txId"], source["lsn"], source["snapshot"]) == (5, 0x1_0000_0060, "false")
     # A second after the beginning of 2000.
@@ -248,9 +274,9 @@ def test_changes_have_the_row_before_and_after_as_far_as_the_log_has_it(server: 
     assert schema is not None
     assert [item.name for item in schema.fields] == ["before", "after", "source", "op", "ts_ms"]
     asyncio.run(task.committed())
-    assert server.told("pg_replication_slot_advance")[-1][1] == ("debezium", "1/68")
-    # It is read again, and is in the topic already.
-    assert poll(task) == []
+    assert server.confirmations == [0x1_0000_0068]
+    # If it comes again, it is in the topic already.
+    assert poll(start({"lsn": 0x1_0000_0061})) == []
 
 
 def test_what_the_topic_has_is_not_written_again_after_a_restart(server: Server) -> None:
@@ -311,8 +337,8 @@ def test_numbers_of_transactions_that_come_again_drop_no_change(server: Server) 
     records = poll(task)
     assert [record.value["after"]["id"] for record in records] == [0x80, 0x90]
     assert [record.source_offset for record in records] == [
-        {"lsn": 0x88, "txId": later},
-        {"lsn": 0x98, "txId": 99},
+        {"lsn": 0x81, "txId": later},
+        {"lsn": 0x91, "txId": 99},
     ]
     again = start({"lsn": 0x20, "snapshot_txns": "100:100:", "snapshot_end_lsn": 0x80})
     assert [record.value["after"]["id"] for record in poll(again)] == [0x80, 0x90]
@@ -382,6 +408,16 @@ def test_a_publication_of_all_tables_lacks_none(server: Server) -> None:
     assert server.told("ALTER PUBLICATION") == []
 
 
+def test_a_followed_table_that_cannot_be_updated_any_more_is_told(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.unidentified = [("public", "more"), ("other", "items")]
+    start(table_include_list=r"public\..*")
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith("public.more has no primary key: while it is published")
+    assert 'ALTER TABLE "public"."more" REPLICA IDENTITY FULL' in told
+
+
 def test_only_the_rows_that_are_there_need_no_slot(server: Server) -> None:
     server.level, server.rows = "replica", {"public.items": [("1", "x")]}
     task = start(table_include_list="public.items", snapshot_mode="initial_only", slot_drop_on_stop="true")
@@ -404,54 +440,56 @@ def test_a_value_that_cannot_be_converted_names_its_row_and_column(server: Serve
         "column 'at' of the row id=1 of 'public.items': 'infinity' cannot be converted: it is not one day or "
         "time"
     )
-    assert wrong.source_offset == right.source_offset == {"lsn": 68, "txId": 5}
+    assert wrong.source_offset == right.source_offset == {"lsn": 61, "txId": 5}
     assert (right.problem, right.value["after"]) == (None, {"id": 2, "at": 1_767_323_045_000_000})
 
 
-def test_a_transaction_that_is_not_complete_waits(server: Server) -> None:
+def test_a_large_transaction_comes_in_pieces_that_are_one_for_the_topic(server: Server) -> None:
+    server.slots = ["debezium"]
+    task = start(AT, max_batch_size="3")
+    changes = [Change("c", 7, after=(str(number), None)) for number in range(5)]
+    server.log = [
+        ITEMS,
+        *transaction(5, 60, *changes),
+        *transaction(6, 80, Change("c", 7, after=("9", None))),
+    ]
+    pieces, ends = [], []
+    for _ in range(4):
+        pieces.append([record.value["after"]["id"] for record in poll(task)])
+        ends.append(may_commit(task))
+    assert pieces == [[0], [1, 2, 3], [4], [9]]
+    assert ends == [False, False, True, True]
+    # Only what was committed meanwhile is confirmed.
+    assert server.confirmations == [68]
+    asyncio.run(task.committed())
+    assert server.confirmations == [68, 88]
+
+
+def test_a_piece_is_not_confirmed_before_the_end_of_its_transaction(server: Server) -> None:
     server.slots = ["debezium"]
     task = start(AT)
-    server.log = [ITEMS, *transaction(5, 60, Change("c", 7, after=("1", "x")))]
-    server.log.pop()
-    assert poll(task) == []
+    server.log = [ITEMS, *transaction(5, 60, Change("c", 7, after=("1", "x")))[:-1]]
+    assert [record.source_offset for record in poll(task)] == [{"lsn": 61, "txId": 5}]
+    assert not may_commit(task)
+    # The server says how far it has read, in the middle of what it sends.
+    server.log.append(ReadTo(90))
+    assert (poll(task), may_commit(task), server.confirmations) == ([], False, [])
     server.log.append(Commit(68))
-    assert len(poll(task)) == 1
+    assert (poll(task), may_commit(task)) == ([], True)
+    asyncio.run(task.committed())
+    assert server.confirmations == [68]
 
 
-def test_who_is_behind_reads_more_at_once(server: Server) -> None:
-    server.slots = ["debezium"]
-    task = start(AT, max_batch_size="2")
-    server.log = [ITEMS] * 100
-    for _ in range(6):
-        poll(task)
-    assert server.limits == [2, 4, 8, 16, 32, 32]
-    server.log = [ITEMS]
-    poll(task)
-    poll(task)
-    assert server.limits[-2:] == [32, 2]
-
-
-def test_the_slot_moves_on_also_when_nothing_concerns_us(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now_s = [100.0]
-    monkeypatch.setattr(postgres_changes, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+def test_the_slot_moves_on_also_when_nothing_concerns_us(server: Server) -> None:
     server.slots = ["debezium"]
     task = start(AT)
-
-    def places() -> list[Any]:
-        return [parameters[1] for _, parameters in server.told("slot_advance")]
-
-    server.flushed = "0/AB"
+    server.log = [ReadTo(0xAB), ReadTo(0x30)]
+    assert (poll(task), server.confirmations) == ([], [])
+    assert (poll(task), server.confirmations) == ([], [0xAB])
+    server.log += transaction(7, 0xF0)
     poll(task)
-    assert places() == ["0/AB"]
-    server.flushed = "1/C"
-    now_s[0] += 9.0
     poll(task)
-    assert places() == ["0/AB"], "not each time"
-    now_s[0] += 2.0
-    poll(task)
-    assert places() == ["0/AB", "1/C"]
+    assert server.confirmations[-1] == 0xF8
 
 
 def test_stopping_closes_the_connection_and_may_drop_the_slot(server: Server) -> None:
@@ -511,7 +549,7 @@ def test_a_publication_gets_the_tables_that_it_lacks(
     ],
 )
 def test_a_snapshot_says_which_transactions_it_shows(text: str, xid: int, has: bool) -> None:
-    assert _Visible.parse(text).has(xid) is has
+    assert Visible.parse(text).has(xid) is has
 
 
 @pytest.mark.parametrize(

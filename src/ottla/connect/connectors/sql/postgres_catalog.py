@@ -28,6 +28,11 @@ _ROOT: Final = (
     "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
     "WHERE c.oid = pg_partition_root(%s::oid) AND c.oid <> %s::oid"
 )
+_UNIDENTIFIED: Final = (
+    "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE c.relkind IN ('r', 'p') AND (c.relreplident = 'n' OR (c.relreplident = 'd' AND NOT EXISTS "
+    "(SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)))"
+)
 _PUBLISHED: Final = (
     "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s UNION "
     "SELECT n.nspname, c.relname FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid "
@@ -99,6 +104,13 @@ class Catalog:
         """Return the table that a partition belongs to. None: it is none, or is gone."""
         found = self._database.query(_ROOT, (oid, oid))[1]
         return Table(found[0][0], found[0][1], is_partitioned=True) if found else None
+
+    def unidentified(self, tables: Sequence[Table]) -> list[Table]:
+        """Return those of the tables whose log does not say which row was changed. While such a table is
+        published, PostgreSQL refuses to update and to delete its rows.
+        """
+        found = {tuple(row) for row in self._database.query(_UNIDENTIFIED)[1]}
+        return [table for table in tables if (table.schema, table.name) in found]
 
     def publish(self, tables: Sequence[Table]) -> None:
         """See that the publication has the tables. Raises ConnectError."""
