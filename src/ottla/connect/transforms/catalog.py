@@ -2,6 +2,6 @@
 
 from typing import Final
 
-from ottla.connect.transforms import fields, predicates, routing, times
+from ottla.connect.transforms import fields, predicates, routing, times, unwrapping
 
-PLUGINS: Final = (*routing.PLUGINS, *fields.PLUGINS, *times.PLUGINS, *predicates.PLUGINS)
+PLUGINS: Final = (*routing.PLUGINS, *fields.PLUGINS, *times.PLUGINS, *unwrapping.PLUGINS, *predicates.PLUGINS)
