@@ -1,8 +1,8 @@
 """Whatever a user asks, and with whatever rights: nothing leaks that the rights do not open.
 
 Every API is asked in every version about things that exist and that do not, with entries once, repeated, left
-out and null, by users with no right, with each right that the API asks for, and with the right to describe
-each kind of resource. The model is plain: what an answer may show of a topic needs a right that opens it.
+out and null, by users with no right, with each single right there is, and with all of them. The model is
+plain: what an answer may show of a topic needs a right that opens it.
 """
 
 import re
@@ -23,9 +23,18 @@ from ottla.broker.serving.replies import CloseConnection
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.model.uuid import ZERO_UUID, Uuid
 from ottla.security.principal import ANONYMOUS, Principal
-from ottla.security.rights import CLUSTER, Operation, ResourceType, Right, on_group, on_topic
+from ottla.security.rights import (
+    CLUSTER,
+    OPERATIONS_ON,
+    Operation,
+    ResourceType,
+    Right,
+    on_group,
+    on_topic,
+)
 from ottla.security.standard_authorizer import CLASS_NAME
-from ottla.wire.apis import ApiKey
+from ottla.wire.apis import ApiKey, api_of
+from ottla.wire.compiling.error_finder import compile_error_finder
 from ottla.wire.declare import fields_of, replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.layout import layout_of
@@ -92,12 +101,10 @@ class House:
         for _ in range(7):
             produce(boss, SECRET, batch_of(*(b"v" for _ in range(RECORDS // 7))), acks=1)
         boss.ask(_config_of(SECRET))
-        rights = {right for key in APIS for right in declared_of(key).rights} | {*DESCRIBES}
-        boss.ask(
-            CreateAclsRequest(
-                creations=tuple(_rule(one, name) for one in rights for name in (SECRET, ABSENT))
-            )
-        )
+        rules = [
+            _rule(right, name, user) for user, rights in USERS.items() for right in rights for name in NAMES
+        ]
+        boss.ask(CreateAclsRequest(creations=tuple(rules)))
         for name in (SECRET, ABSENT):
             boss.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=(name,)))
             self.commit(boss, name)
@@ -136,20 +143,35 @@ def _config_of(topic: str) -> IncrementalAlterConfigsRequest:
     )
 
 
-def _rule(right: Right, name: str) -> AclCreation:
+def _rule(right: Right, name: str, user: str) -> AclCreation:
     return AclCreation(
         resource_type=right.resource_type,
         resource_name=CLUSTER if right.resource_type is ResourceType.CLUSTER else name,
-        principal=str(user_with(right)),
+        principal=str(Principal("User", user)),
         host="*",
         operation=right.operation,
         permission_type=3,
     )
 
 
-def user_with(right: Right | None) -> Principal:
-    name = NOBODY if right is None else f"{right.operation.name}-{right.resource_type.name}".lower()
-    return Principal("User", name)
+def name_of(right: Right | None) -> str:
+    return NOBODY if right is None else f"{right.operation.name}-{right.resource_type.name}".lower()
+
+
+RIGHTS = [
+    Right(operation, resource_type)
+    for resource_type in (
+        ResourceType.TOPIC,
+        ResourceType.GROUP,
+        ResourceType.CLUSTER,
+        ResourceType.TRANSACTIONAL_ID,
+    )
+    for operation in OPERATIONS_ON[resource_type]
+]
+EVERYBODY: list[Right | None] = [None, *RIGHTS]
+ALMIGHTY = "almighty"
+USERS = {**{name_of(right): [right] for right in RIGHTS}, ALMIGHTY: RIGHTS}
+NAMES = (SECRET, ABSENT)
 
 
 @pytest.fixture(scope="module")
@@ -218,9 +240,9 @@ def _varied(struct: Any, path: Sequence[str], version: int) -> Iterator[Any]:
         yield replace(struct, **{name: None})
 
 
-def ask_as(house: House, right: Right | None, ask: Any, version: int) -> Any:
+def ask_as(house: House, user: str, ask: Any, version: int) -> Any:
     """Return the answer, or the error that ended the connection."""
-    client = house.client(user_with(right))
+    client = house.client(Principal("User", user))
     try:
         return client.ask(ask, version)
     except CloseConnection as closed:
@@ -251,6 +273,7 @@ def opened(key: ApiKey, right: Right | None) -> set[str]:
     if right is None:
         return set()
     shown = set()
+    asked = {*declared_of(key).rights, *taken_instead(key)}
     if right in SHOWS_TOPICS:
         shown |= {"topic"}
         if key in (ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.PRODUCE):
@@ -259,33 +282,52 @@ def opened(key: ApiKey, right: Right | None) -> set[str]:
             shown |= {"log"}
         if key is ApiKey.DELETE_RECORDS:
             shown |= {"log"}
-    if right == on_topic(Operation.DESCRIBE_CONFIGS) and key is ApiKey.DESCRIBE_CONFIGS:
+    if on_topic(Operation.DESCRIBE_CONFIGS) in meant_by(right) and key is ApiKey.DESCRIBE_CONFIGS:
         shown |= {"configs"}
-    if right.resource_type is ResourceType.CLUSTER and right in declared_of(key).rights:
+    if right.resource_type is ResourceType.CLUSTER and asked & meant_by(right):
         # Who may look at the cluster sees what is in it: files, reassignments, resources with configs.
         shown |= {"topic"}
-    if (key, right) in (LISTS_GROUPS, GIVES_IDS):
+        if key is ApiKey.OFFSET_FOR_LEADER_EPOCH:
+            shown |= {"log"}
+    if any((key, one) in (LISTS_GROUPS, GIVES_IDS) for one in meant_by(right)):
         shown |= {"topic"}
     return shown
 
 
-CASES = [
-    pytest.param(key, right, id=f"{key.name.lower()}-{user_with(right).name}")
-    for key in APIS
-    for right in dict.fromkeys((None, *declared_of(key).rights, *DESCRIBES))
-]
+def meant_by(right: Right) -> set[Right]:
+    """Return a right with the one that it brings along."""
+    describes = {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
+    meant = {right}
+    if right.operation in describes:
+        meant |= {Right(Operation.DESCRIBE, right.resource_type)}
+    if right.operation is Operation.ALTER_CONFIGS:
+        meant |= {Right(Operation.DESCRIBE_CONFIGS, right.resource_type)}
+    return meant
+
+
+def taken_instead(key: ApiKey) -> set[Right]:
+    """Return the rights on the cluster that an API takes for those on what it names."""
+    unless = {getattr(demand, "unless", None) for demand in declared_of(key).demands}
+    return {right for right in unless if right is not None}
+
+
 DELETES_GROUPS = (ApiKey.DELETE_GROUPS, on_group(Operation.DELETE))
 
 
-@pytest.mark.parametrize(("key", "right"), CASES)
-def test_answers_show_what_the_rights_open(
-    house: House, controller: list[Any], key: ApiKey, right: Right | None
-) -> None:
+@pytest.mark.parametrize("key", APIS, ids=lambda key: key.name.lower())
+def test_answers_show_what_the_rights_open(house: House, controller: list[Any], key: ApiKey) -> None:
+    for right in EVERYBODY:
+        check_what_is_shown(house, controller, key, right)
+        if (key, right) == DELETES_GROUPS:
+            house.commit(house.boss, SECRET)
+
+
+def check_what_is_shown(house: House, controller: list[Any], key: ApiKey, right: Right | None) -> None:
     allowed = opened(key, right)
     for version in range(SERVED[key].versions.first, SERVED[key].versions.last + 1):
         for ask in variants(request_about(key, version, SECRET, house.topic_id), version):
             controller.clear()
-            answer = ask_as(house, right, ask, version)
+            answer = ask_as(house, name_of(right), ask, version)
             named = set(leaves(ask))
             shown = set(leaves(answer)) - named
             for kind, values in house.secrets._asdict().items():
@@ -293,7 +335,17 @@ def test_answers_show_what_the_rights_open(
                     assert not shown & values, (version, kind, ask, answer)
             if right is None:
                 assert not controller or all(not _entries(one) for one in controller), (ask, controller)
-    if (key, right) == DELETES_GROUPS:
+
+
+@pytest.mark.parametrize("key", APIS, ids=lambda key: key.name.lower())
+def test_who_has_all_rights_is_refused_nothing(house: House, controller: list[Any], key: ApiKey) -> None:
+    for version in range(SERVED[key].versions.first, SERVED[key].versions.last + 1):
+        find_errors = compile_error_finder(api_of(key).response, version)
+        for ask in variants(request_about(key, version, SECRET, house.topic_id), version):
+            errors: list[ErrorCode] = []
+            find_errors(ask_as(house, ALMIGHTY, ask, version), errors.append)
+            assert not [error for error in errors if error.name.endswith("AUTHORIZATION_FAILED")], ask
+    if key is ApiKey.DELETE_GROUPS:
         house.commit(house.boss, SECRET)
 
 
@@ -303,7 +355,7 @@ def _entries(ask: Any) -> list[Any]:
 
 
 NAMED = [
-    pytest.param(key, right, id=f"{key.name.lower()}-{user_with(right).name}")
+    pytest.param(key, right, id=f"{key.name.lower()}-{name_of(right)}")
     for key in APIS
     for right in dict.fromkeys((None, *declared_of(key).rights, *DESCRIBES))
     if right not in SHOWS_TOPICS
@@ -323,7 +375,7 @@ def test_nobody_learns_whether_a_topic_exists_who_may_not_describe_it(
         there = request_about(key, version, SECRET, ZERO_UUID)
         missing = request_about(key, version, ABSENT, ZERO_UUID)
         for one, other in zip(variants(there, version), variants(missing, version), strict=True):
-            answers = [ask_as(house, right, ask, version) for ask in (one, other)]
+            answers = [ask_as(house, name_of(right), ask, version) for ask in (one, other)]
             shown = [
                 re.sub("<memory at [^>]*>", "records", repr(answer)).replace(name, "the topic")
                 for answer, name in zip(answers, (SECRET, ABSENT), strict=True)

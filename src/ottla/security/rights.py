@@ -119,4 +119,3 @@ def bits_of(*operations: Operation) -> int:
 
 
 ALL_ON_TOPIC: Final = bits_of(*OPERATIONS_ON[ResourceType.TOPIC])
-ALL_ON_GROUP: Final = bits_of(*OPERATIONS_ON[ResourceType.GROUP])

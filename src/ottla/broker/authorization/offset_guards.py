@@ -1,33 +1,15 @@
-"""The guards of APIs about the offsets of groups."""
+"""The guard of OffsetFetch, whose groups and topics are lists inside each other and may be left out."""
 
 from typing import Final, NamedTuple
 
 from ottla.broker.authorization.guards import Serve, guards
-from ottla.broker.authorization.refusals import only_error
-from ottla.broker.authorization.sorting import sort_out
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.replies import Reply, then
-from ottla.coordination.group.offsets.commit import refused_commit, refused_transactional_commit
-from ottla.security.rights import Operation, on_group, on_topic, on_transactional_id
+from ottla.security.rights import Operation, on_group, on_topic
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages import offset_commit as commit_messages
 from ottla.wire.messages import offset_fetch as fetch_messages
-from ottla.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
-from ottla.wire.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
 from ottla.wire.messages.offset_fetch import (
     GROUP_ERROR_FROM,
     SEVERAL_GROUPS_FROM,
@@ -42,103 +24,10 @@ from ottla.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from ottla.wire.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestTopic,
-    TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
-    TxnOffsetCommitResponseTopic,
-)
 
 _TOPIC: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _GROUP: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
-_READ_GROUP, _DESCRIBE_GROUP = on_group(Operation.READ), on_group(Operation.DESCRIBE)
-_DELETE_GROUP = on_group(Operation.DELETE)
-_READ, _DESCRIBE = on_topic(Operation.READ), on_topic(Operation.DESCRIBE)
-
-
-@guards(ApiKey.OFFSET_COMMIT)
-def offset_commit(ask: OffsetCommitRequest, context: RequestContext, serve: Serve) -> Reply:
-    """Ask for the group as a whole, and for each topic."""
-    if not context.allows(_READ_GROUP, ask.group_id):
-        return refused_commit(ask, _GROUP)
-
-    def refuse(topic: OffsetCommitRequestTopic) -> OffsetCommitResponseTopic | None:
-        if _may_commit(topic, context):
-            return None
-        return OffsetCommitResponseTopic(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partitions=tuple(
-                OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=_TOPIC)
-                for one in topic.partitions
-            ),
-        )
-
-    return sort_out(context, ask, serve, "topics", "topics", refuse, OffsetCommitResponse)
-
-
-def _may_commit(topic: OffsetCommitRequestTopic, context: RequestContext) -> bool:
-    name = topic.name
-    if context.version >= commit_messages.TOPIC_IDS_FROM:
-        found = context.node.image.topics.find_by_id(topic.topic_id)
-        if found is None:
-            # The handler says that there is no such topic.
-            return True
-        name = found.name
-    return context.allows(_READ, name)
-
-
-@guards(ApiKey.TXN_OFFSET_COMMIT)
-def txn_offset_commit(ask: TxnOffsetCommitRequest, context: RequestContext, serve: Serve) -> Reply:
-    """Ask for the transactional id and the group as a whole, and for each topic."""
-    if not context.allows(on_transactional_id(Operation.WRITE), ask.transactional_id):
-        return refused_transactional_commit(ask, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not context.allows(_READ_GROUP, ask.group_id):
-        return refused_transactional_commit(ask, _GROUP)
-
-    def refuse(topic: TxnOffsetCommitRequestTopic) -> TxnOffsetCommitResponseTopic | None:
-        if context.allows(_READ, topic.name):
-            return None
-        return TxnOffsetCommitResponseTopic(
-            name=topic.name,
-            partitions=tuple(
-                TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=_TOPIC)
-                for one in topic.partitions
-            ),
-        )
-
-    return sort_out(context, ask, serve, "topics", "topics", refuse, TxnOffsetCommitResponse)
-
-
-@guards(ApiKey.OFFSET_DELETE)
-def offset_delete(ask: OffsetDeleteRequest, context: RequestContext, serve: Serve) -> Reply:
-    """Ask for the group as a whole, and for each topic."""
-    if not context.allows(_DELETE_GROUP, ask.group_id):
-        return only_error(OffsetDeleteResponse, _GROUP)
-
-    def refuse(topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic | None:
-        if context.allows(_READ, topic.name):
-            return None
-        return OffsetDeleteResponseTopic(
-            name=topic.name,
-            partitions=tuple(
-                OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=_TOPIC)
-                for one in topic.partitions
-            ),
-        )
-
-    refusals = [refuse(topic) for topic in ask.topics]
-    denied = tuple(refusal for refusal in refusals if refusal is not None)
-    allowed = tuple(topic for topic, refusal in zip(ask.topics, refusals, strict=True) if refusal is None)
-
-    def put_together(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
-        # The group is looked at first, even if no topic is left.
-        if response.error_code is not ErrorCode.NONE:
-            return response
-        return replace(response, topics=(*denied, *response.topics))
-
-    return then(serve(replace(ask, topics=allowed)), put_together) if denied else serve(ask)
+_DESCRIBE_GROUP, _DESCRIBE = on_group(Operation.DESCRIBE), on_topic(Operation.DESCRIBE)
 
 
 @guards(ApiKey.OFFSET_FETCH)

@@ -1,10 +1,10 @@
-"""The guards of APIs about topics and their partitions."""
+"""The guards of Produce and DeleteTopics, which depend on more than one field."""
 
 from collections.abc import Sequence
 
 from ottla.broker.authorization.guards import Serve, guards
-from ottla.broker.authorization.refusals import MESSAGES, only_error
-from ottla.broker.authorization.sorting import change_each, sort_out
+from ottla.broker.authorization.refusals import MESSAGES
+from ottla.broker.authorization.sorting import sort_out
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.replies import CloseConnection, Reply, then
 from ottla.model.uuid import ZERO_UUID, Uuid
@@ -18,51 +18,11 @@ from ottla.security.rights import (
 from ottla.wire.apis import ApiKey
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
-from ottla.wire.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-    CreatePartitionsTopicResult,
-)
-from ottla.wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from ottla.wire.messages.delete_records import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopic,
-    DeleteRecordsTopicResult,
-)
 from ottla.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
-)
-from ottla.wire.messages.describe_producers import (
-    DescribeProducersPartitionResult,
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    DescribeProducersTopic,
-    DescribeProducersTopicResult,
-)
-from ottla.wire.messages.list_offsets import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-    ListOffsetsTopicResponse,
-)
-from ottla.wire.messages.offset_for_leader_epoch import (
-    EpochEndOffset,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-    OffsetForLeaderTopic,
-    OffsetForLeaderTopicResult,
 )
 from ottla.wire.messages.produce import (
     ACKS_LETTERS,
@@ -76,10 +36,11 @@ from ottla.wire.messages.produce import (
 )
 
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-_READ, _WRITE = on_topic(Operation.READ), on_topic(Operation.WRITE)
-_CREATE, _DELETE = on_topic(Operation.CREATE), on_topic(Operation.DELETE)
-_DESCRIBE, _ALTER = on_topic(Operation.DESCRIBE), on_topic(Operation.ALTER)
-_DESCRIBE_CONFIGS = on_topic(Operation.DESCRIBE_CONFIGS)
+_WRITE, _DELETE, _DESCRIBE = (
+    on_topic(Operation.WRITE),
+    on_topic(Operation.DELETE),
+    on_topic(Operation.DESCRIBE),
+)
 
 
 @guards(ApiKey.PRODUCE)
@@ -152,106 +113,6 @@ def _refuse_produce(
     )
 
 
-@guards(ApiKey.LIST_OFFSETS)
-def list_offsets(ask: ListOffsetsRequest, context: RequestContext, serve: Serve) -> Reply:
-    """Ask for each topic."""
-
-    def refuse(topic: ListOffsetsTopic) -> ListOffsetsTopicResponse | None:
-        if context.allows(_DESCRIBE, topic.name):
-            return None
-        return ListOffsetsTopicResponse(
-            name=topic.name,
-            partitions=tuple(
-                only_error(ListOffsetsPartitionResponse, _DENIED, partition_index=one.partition_index)
-                for one in topic.partitions
-            ),
-        )
-
-    return sort_out(context, ask, serve, "topics", "topics", refuse, ListOffsetsResponse)
-
-
-@guards(ApiKey.DELETE_RECORDS)
-def delete_records(ask: DeleteRecordsRequest, context: RequestContext, serve: Serve) -> Reply:
-    """Ask for each topic."""
-
-    def refuse(topic: DeleteRecordsTopic) -> DeleteRecordsTopicResult | None:
-        if context.allows(_DELETE, topic.name):
-            return None
-        return DeleteRecordsTopicResult(
-            name=topic.name,
-            partitions=tuple(
-                DeleteRecordsPartitionResult(
-                    partition_index=one.partition_index, low_watermark=-1, error_code=_DENIED
-                )
-                for one in topic.partitions
-            ),
-        )
-
-    return sort_out(context, ask, serve, "topics", "topics", refuse, DeleteRecordsResponse)
-
-
-@guards(ApiKey.OFFSET_FOR_LEADER_EPOCH)
-def offset_for_leader_epoch(ask: OffsetForLeaderEpochRequest, context: RequestContext, serve: Serve) -> Reply:
-    """Ask for each topic, unless it is another broker."""
-    if context.may(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
-        return serve(ask)
-
-    def refuse(topic: OffsetForLeaderTopic) -> OffsetForLeaderTopicResult | None:
-        if context.allows(_DESCRIBE, topic.topic):
-            return None
-        return OffsetForLeaderTopicResult(
-            topic=topic.topic,
-            partitions=tuple(
-                EpochEndOffset(partition=one.partition, error_code=_DENIED) for one in topic.partitions
-            ),
-        )
-
-    return sort_out(context, ask, serve, "topics", "topics", refuse, OffsetForLeaderEpochResponse)
-
-
-@guards(ApiKey.DESCRIBE_PRODUCERS)
-def describe_producers(ask: DescribeProducersRequest, context: RequestContext, serve: Serve) -> Reply:
-    """Ask for each topic."""
-
-    def refuse(topic: DescribeProducersTopic) -> DescribeProducersTopicResult | None:
-        if context.allows(_READ, topic.name):
-            return None
-        return DescribeProducersTopicResult(
-            name=topic.name,
-            partitions=tuple(
-                DescribeProducersPartitionResult(
-                    partition_index=number, error_code=_DENIED, active_producers=()
-                )
-                for number in topic.partition_indexes
-            ),
-        )
-
-    return sort_out(context, ask, serve, "topics", "topics", refuse, DescribeProducersResponse)
-
-
-@guards(ApiKey.CREATE_TOPICS)
-def create_topics(ask: CreateTopicsRequest, context: RequestContext, serve: Serve) -> Reply:
-    """Ask for the cluster or for each topic. The configs of a new topic are a right of their own."""
-    may_create_all = context.may(on_cluster(Operation.CREATE), CLUSTER)
-
-    def refuse(topic: CreatableTopic) -> CreatableTopicResult | None:
-        if may_create_all or context.allows(_CREATE, topic.name):
-            return None
-        return CreatableTopicResult(
-            name=topic.name, error_code=_DENIED, error_message="Authorization failed."
-        )
-
-    def hide_configs(topic: CreatableTopicResult) -> CreatableTopicResult:
-        if topic.error_code is not ErrorCode.NONE or context.may(_DESCRIBE_CONFIGS, topic.name):
-            return topic
-        return replace(
-            topic, topic_config_error_code=_DENIED, num_partitions=-1, replication_factor=-1, configs=()
-        )
-
-    answer = sort_out(context, ask, serve, "topics", "topics", refuse, CreateTopicsResponse)
-    return change_each(context, answer, "topics", hide_configs)
-
-
 @guards(ApiKey.DELETE_TOPICS)
 def delete_topics(ask: DeleteTopicsRequest, context: RequestContext, serve: Serve) -> Reply:
     """Ask for the cluster or for each topic. Its name, and that it does not exist, is for users who may
@@ -286,17 +147,3 @@ def _deletion_refused(
     return DeletableTopicResult(
         name=name, topic_id=topic_id, error_code=error_code, error_message=MESSAGES[error_code]
     )
-
-
-@guards(ApiKey.CREATE_PARTITIONS)
-def create_partitions(ask: CreatePartitionsRequest, context: RequestContext, serve: Serve) -> Reply:
-    """Ask for each topic."""
-
-    def refuse(topic: CreatePartitionsTopic) -> CreatePartitionsTopicResult | None:
-        if context.allows(_ALTER, topic.name):
-            return None
-        return CreatePartitionsTopicResult(
-            name=topic.name, error_code=_DENIED, error_message=MESSAGES[_DENIED]
-        )
-
-    return sort_out(context, ask, serve, "topics", "results", refuse, CreatePartitionsResponse)

@@ -1,12 +1,17 @@
 """The table of handlers: one file in a folder of `ottla.broker.apis` for each API, named after it.
 
-    @serves(ListOffsetsRequest, "1-11", on_topic(Operation.DESCRIBE), cuts=(...))
+    @serves(
+        ListOffsetsRequest,
+        "1-11",
+        OfEach(on_topic(Operation.DESCRIBE), "topics.name", "topics"),
+        cuts=(...),
+    )
     def list_offsets(ask: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
 
 All that is to be said about an API is said there, once: in which versions and on which listeners it is
-served, which rights it asks for, whether the controller decides it, where a large request may be cut, how
-long its answers may be. What ApiVersions and the login have to know before a handler is imported is collected
-from there into `served_apis`.
+served, which rights it asks for and on what, whether the controller decides it, where a large request may be
+cut, how long its answers may be. What ApiVersions and the login have to know before a handler is imported is
+collected from there into `served_apis`.
 
 A handler returns a `Reply`: see `replies`. It runs on the event loop and must not block. One whose request is
 a list says by a `Cut` where a large one may be cut: it is then called for each part. One that cannot be cut
@@ -20,6 +25,7 @@ not wait for eighty modules.
 """
 
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -27,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, ca
 
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import Demand
 from ottla.broker.serving.replies import Reply
 from ottla.broker.serving.served_apis import SERVED, Listener
 from ottla.security.rights import Right
@@ -51,16 +58,26 @@ BOTH: Final = BROKERS | CONTROLLERS
 NewLanes: TypeAlias = "Callable[[RequestContext, Callable[[Any], None], Callable[[Exception], None]], Lanes]"
 
 
+class CheckedBy(Enum):
+    """Who sees to the rights that an API declares."""
+
+    DECLARATION = auto()
+    """Nobody else: a guard is made of what is declared."""
+    GUARD = auto()
+    """A guard that is a function, since what it asks for depends on more than one field."""
+    HANDLER = auto()
+    """The handler: its answers depend on rights in too many places for a guard."""
+
+
 class Declared(NamedTuple):
     """What a handler says about its API.
 
-    `rights` are those that Kafka asks for. A right on the cluster is for the request as a whole; one on
-    topics, groups or transactional ids is for each that the request names. Where there are several, the
-    handler needs all of them for what they are about. An API without any says why.
+    `demands` are the rights that Kafka asks for, and on what: see `demands`. An API without any says why.
     """
 
     versions: str
-    rights: tuple[Right, ...]
+    demands: tuple[Right | Demand, ...]
+    checked_by: CheckedBy = CheckedBy.DECLARATION
     free_because: str = ""
     listeners: frozenset[Listener] = BROKERS
     # Answers may hold ranges of files.
@@ -88,6 +105,11 @@ class Declared(NamedTuple):
     # Makes the short ways of a connection for clients that repeat themselves.
     new_lanes: "NewLanes | None" = None
 
+    @property
+    def rights(self) -> tuple[Right, ...]:
+        """The rights that are asked for."""
+        return tuple(one if isinstance(one, Right) else one.right for one in self.demands)
+
 
 _handlers: dict[ApiKey, Handler] = {}
 _controller_handlers: dict[ApiKey, Handler] = {}
@@ -95,7 +117,7 @@ _declared: dict[ApiKey, Declared] = {}
 
 
 def serves(
-    request: type[Ask], versions: str, *rights: Right, **others: Any
+    request: type[Ask], versions: str, *demands: Right | Demand, **others: Any
 ) -> Callable[[Callable[[Ask, Context], Replied]], Callable[[Ask, Context], Replied]]:
     """Register the function that answers requests of this type, and what it declares of their API."""
     key = spec_of(request).api_key
@@ -104,7 +126,7 @@ def serves(
     def register(handler: Callable[[Ask, Context], Replied]) -> Callable[[Ask, Context], Replied]:
         # On the listeners of a broker, a context is one of a broker.
         _handlers[ApiKey(key)] = cast("Handler", handler)
-        _declared[ApiKey(key)] = Declared(versions, rights, **others)
+        _declared[ApiKey(key)] = Declared(versions, demands, **others)
         return handler
 
     return register

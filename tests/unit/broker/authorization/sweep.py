@@ -21,14 +21,13 @@ from tests.support.filled_requests import request_about
 from tests.support.in_process import InProcessClient, in_process_node
 
 from ottla.broker.authorization.authorizers import guarded
-from ottla.broker.authorization.guards import CHECKED_BY_HANDLER
 from ottla.broker.authorization.refusals import refused
 from ottla.broker.deferred import Deferred
 from ottla.broker.lifecycle.startup import Node
 from ottla.broker.login.login_session import LoginSession
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.dispatch import PENDING, Session
-from ottla.broker.serving.handlers import declared_of, find_handler
+from ottla.broker.serving.handlers import CheckedBy, declared_of, find_handler
 from ottla.broker.serving.in_turns import finish
 from ottla.broker.serving.replies import settle
 from ottla.broker.serving.served_apis import SERVED, Listener
@@ -151,7 +150,7 @@ def _on_controller(node: Node, key: ApiKey, version: int, ask: Any, right: Right
     context = RequestContext(controller, client, Listener.CONTROLLER)
     context.principal = _user(right)
     context.version = version
-    if key in CHECKED_BY_HANDLER:
+    if declared_of(key).checked_by is CheckedBy.HANDLER:
         client.session = Session(context, controller.routes, client._late.append, client._failures.append)
         return _ask(client, key, version, ask)
     handler = find_handler(key, Listener.CONTROLLER)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.authorization import offset_guards
+from ottla.broker.authorization.guards import find_guard
 from ottla.model.uuid import Uuid
 from ottla.security.rights import Operation, Right, on_group, on_topic, on_transactional_id
+from ottla.wire.apis import ApiKey
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages import offset_commit as commit_messages
 from ottla.wire.messages import offset_fetch as fetch_messages
@@ -141,7 +142,7 @@ def codes_of(topics: Any, key: str = "name") -> list[tuple[Any, int, ErrorCode]]
 
 def test_a_commit_for_a_foreign_group_changes_nothing() -> None:
     answer, handler, context = ask_guard(
-        offset_guards.offset_commit, commit_of("other", committed("mine")), take_commit, 9
+        find_guard(ApiKey.OFFSET_COMMIT), commit_of("other", committed("mine")), take_commit, 9
     )
     assert codes_of(answer.topics) == [("mine", 0, DENIED_GROUP), ("mine", 3, DENIED_GROUP)]
     assert not handler.served
@@ -150,7 +151,7 @@ def test_a_commit_for_a_foreign_group_changes_nothing() -> None:
 
 def test_a_commit_is_taken_for_the_topics_that_one_may_read() -> None:
     ask = commit_of("g", committed("theirs"), committed("mine"))
-    answer, handler, context = ask_guard(offset_guards.offset_commit, ask, take_commit, 9)
+    answer, handler, context = ask_guard(find_guard(ApiKey.OFFSET_COMMIT), ask, take_commit, 9)
     assert codes_of(answer.topics) == [
         ("theirs", 0, DENIED_TOPIC),
         ("theirs", 3, DENIED_TOPIC),
@@ -164,7 +165,7 @@ def test_a_commit_is_taken_for_the_topics_that_one_may_read() -> None:
 def test_a_commit_by_ids_is_judged_by_the_names_behind_them() -> None:
     ask = commit_of("g", *(committed(topic_id=one) for one in (IDS["theirs"], IDS["mine"], UNKNOWN_ID)))
     version = commit_messages.TOPIC_IDS_FROM
-    answer, handler, _ = ask_guard(offset_guards.offset_commit, ask, take_commit, version)
+    answer, handler, _ = ask_guard(find_guard(ApiKey.OFFSET_COMMIT), ask, take_commit, version)
     assert {(topic, code) for topic, _, code in codes_of(answer.topics, "topic_id")} == {
         (IDS["theirs"], DENIED_TOPIC),
         (IDS["mine"], ErrorCode.NONE),
@@ -221,7 +222,7 @@ def test_a_commit_in_a_transaction_needs_the_transaction_the_group_and_the_topic
             TxnOffsetCommitRequestTopic(name=name, partitions=(partition,)) for name in ("theirs", "mine")
         ),
     )
-    answer, handler, _ = ask_guard(offset_guards.txn_offset_commit, ask, take_in_transaction, 3)
+    answer, handler, _ = ask_guard(find_guard(ApiKey.TXN_OFFSET_COMMIT), ask, take_in_transaction, 3)
     assert codes_of(answer.topics) == expected
     taken = [name for name, _, code in expected if code is ErrorCode.NONE]
     assert [topic.name for served in handler.served for topic in served.topics] == taken
@@ -258,17 +259,17 @@ def delete(ask: OffsetDeleteRequest) -> OffsetDeleteResponse:
 
 
 def test_offsets_of_a_foreign_group_are_not_deleted() -> None:
-    answer, handler, _ = ask_guard(offset_guards.offset_delete, delete_of("other", "mine"), delete, 0)
+    answer, handler, _ = ask_guard(find_guard(ApiKey.OFFSET_DELETE), delete_of("other", "mine"), delete, 0)
     assert (answer.error_code, answer.topics) == (DENIED_GROUP, ())
     assert not handler.served
 
 
 def test_offsets_are_deleted_for_the_topics_that_one_may_read() -> None:
     ask = delete_of("g", "mine", "theirs")
-    answer, handler, _ = ask_guard(offset_guards.offset_delete, ask, delete, 0)
+    answer, handler, _ = ask_guard(find_guard(ApiKey.OFFSET_DELETE), ask, delete, 0)
     assert sorted(codes_of(answer.topics)) == [("mine", 2, ErrorCode.NONE), ("theirs", 2, DENIED_TOPIC)]
     assert [topic.name for served in handler.served for topic in served.topics] == ["mine"]
-    whole, handler, _ = ask_guard(offset_guards.offset_delete, delete_of("g", "mine"), delete, 0)
+    whole, handler, _ = ask_guard(find_guard(ApiKey.OFFSET_DELETE), delete_of("g", "mine"), delete, 0)
     assert codes_of(whole.topics) == [("mine", 2, ErrorCode.NONE)]
 
 
@@ -276,7 +277,7 @@ def test_a_group_that_cannot_lose_offsets_says_so_whatever_the_topics() -> None:
     def refuse(_ask: OffsetDeleteRequest) -> OffsetDeleteResponse:
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, topics=())
 
-    answer, handler, _ = ask_guard(offset_guards.offset_delete, delete_of("g", "theirs"), refuse, 0)
+    answer, handler, _ = ask_guard(find_guard(ApiKey.OFFSET_DELETE), delete_of("g", "theirs"), refuse, 0)
     assert (answer.error_code, answer.topics) == (ErrorCode.GROUP_ID_NOT_FOUND, ())
     assert len(handler.served) == 1, "the group is looked at though no topic is left"
 
@@ -350,7 +351,7 @@ SEEN, HIDDEN = (77, ErrorCode.NONE), (-1, DENIED_TOPIC)
 
 def test_each_group_and_each_topic_is_judged_by_itself() -> None:
     ask = fetch_of(("other", ("mine",)), ("g", ("theirs", "mine")))
-    answer, handler, context = ask_guard(offset_guards.offset_fetch, ask, fetched, SEVERAL)
+    answer, handler, context = ask_guard(find_guard(ApiKey.OFFSET_FETCH), ask, fetched, SEVERAL)
     assert list(offsets_of(answer)) == ["other", "g"], "in the order in which they were asked for"
     assert offsets_of(answer) == {"other": DENIED_GROUP, "g": {"mine": SEEN, "theirs": HIDDEN}}
     (served,) = handler.served
@@ -362,13 +363,13 @@ def test_each_group_and_each_topic_is_judged_by_itself() -> None:
 
 def test_nothing_is_looked_up_if_no_group_is_left() -> None:
     ask = fetch_of(("other", None))
-    answer, handler, _ = ask_guard(offset_guards.offset_fetch, ask, fetched, SEVERAL)
+    answer, handler, _ = ask_guard(find_guard(ApiKey.OFFSET_FETCH), ask, fetched, SEVERAL)
     assert offsets_of(answer) == {"other": DENIED_GROUP}
     assert not handler.served
 
 
 def test_topics_that_nobody_named_are_left_out_in_silence() -> None:
-    answer, _, context = ask_guard(offset_guards.offset_fetch, fetch_of(("g", None)), fetched, SEVERAL)
+    answer, _, context = ask_guard(find_guard(ApiKey.OFFSET_FETCH), fetch_of(("g", None)), fetched, SEVERAL)
     assert offsets_of(answer) == {"g": {"mine": SEEN}}
     assert not context.audited
 
@@ -379,7 +380,7 @@ def test_a_group_that_is_named_twice_shows_no_more(named: tuple[str, ...], versi
     """What one entry asks for must not open what the other one hides."""
     for entries in permutations([("g", named), ("g", None)]):
         ask = fetch_of(*entries, version=version)
-        answer, _, _ = ask_guard(offset_guards.offset_fetch, ask, fetched, version)
+        answer, _, _ = ask_guard(find_guard(ApiKey.OFFSET_FETCH), ask, fetched, version)
         key = "topic_id" if version >= BY_ID else "name"
         shown = [
             {getattr(topic, key): topic.partitions[0].committed_offset for topic in group.topics}
@@ -399,14 +400,14 @@ def test_a_group_with_an_error_shows_it_alone() -> None:
         )
         return OffsetFetchResponse(groups=groups)
 
-    answer, _, _ = ask_guard(offset_guards.offset_fetch, fetch_of(("g", ("theirs",))), fail, SEVERAL)
+    answer, _, _ = ask_guard(find_guard(ApiKey.OFFSET_FETCH), fetch_of(("g", ("theirs",))), fail, SEVERAL)
     assert offsets_of(answer) == {"g": ErrorCode.NOT_COORDINATOR}
     assert answer.groups[0].topics == ()
 
 
 def test_offsets_by_id_are_judged_by_the_names_behind_them() -> None:
     ask = fetch_of(("g", ("mine", "theirs", "unknown")), version=BY_ID)
-    answer, handler, _ = ask_guard(offset_guards.offset_fetch, ask, fetched, BY_ID)
+    answer, handler, _ = ask_guard(find_guard(ApiKey.OFFSET_FETCH), ask, fetched, BY_ID)
     assert offsets_of(answer, "topic_id") == {
         "g": {IDS["mine"]: SEEN, IDS["theirs"]: HIDDEN, UNKNOWN_ID: SEEN}
     }
@@ -443,7 +444,7 @@ def fetched_of_one(
 
 def test_old_versions_hide_the_same_of_one_group() -> None:
     def ask(request: OffsetFetchRequest) -> dict[str, ErrorCode]:
-        answer, _, _ = ask_guard(offset_guards.offset_fetch, request, fetched_of_one(), SEVERAL - 1)
+        answer, _, _ = ask_guard(find_guard(ApiKey.OFFSET_FETCH), request, fetched_of_one(), SEVERAL - 1)
         return {topic.name: topic.partitions[0].error_code for topic in answer.topics}
 
     assert ask(one_of("g", "mine")) == {"mine": ErrorCode.NONE}
@@ -457,10 +458,10 @@ def test_the_first_versions_say_for_each_partition_what_is_wrong_with_a_group(
 ) -> None:
     ask, serve = one_of(group, "mine", "theirs"), fetched_of_one(error_code)
     first = fetch_messages.GROUP_ERROR_FROM
-    answer, _, _ = ask_guard(offset_guards.offset_fetch, ask, serve, first - 1)
+    answer, _, _ = ask_guard(find_guard(ApiKey.OFFSET_FETCH), ask, serve, first - 1)
     assert [(topic.name, topic.partitions[0].error_code) for topic in answer.topics] == [
         ("mine", error_code),
         ("theirs", error_code),
     ]
-    later, _, _ = ask_guard(offset_guards.offset_fetch, ask, serve, first)
+    later, _, _ = ask_guard(find_guard(ApiKey.OFFSET_FETCH), ask, serve, first)
     assert (later.error_code, later.topics) == (error_code, ())

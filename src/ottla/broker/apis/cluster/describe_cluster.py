@@ -4,7 +4,7 @@ from typing import Final
 
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import BOTH, serves, serves_on_controller
+from ottla.broker.serving.handlers import BOTH, CheckedBy, serves, serves_on_controller
 from ottla.security.rights import CLUSTER, NOT_ASKED, Operation, ResourceType, on_cluster
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_cluster import (
@@ -21,6 +21,7 @@ _CONTROLLERS: Final = 2
     DescribeClusterRequest,
     "0-2",
     free_because="every client must find the brokers",
+    checked_by=CheckedBy.HANDLER,
     listeners=BOTH,
 )
 def describe_cluster(ask: DescribeClusterRequest, context: BrokerContext) -> DescribeClusterResponse:

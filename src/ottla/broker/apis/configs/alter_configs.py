@@ -6,10 +6,11 @@ from ottla.broker.deferred import Deferred
 from ottla.broker.handling.own_configs import find_refused
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import of_each_resource
 from ottla.broker.serving.handlers import BOTH, serves
 from ottla.broker.serving.served_apis import Listener
 from ottla.quorum.controller.decision import RECORDS_MAX
-from ottla.security.rights import Operation, on_cluster, on_group, on_topic
+from ottla.security.rights import Operation
 from ottla.wire.declare import replace
 from ottla.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -21,9 +22,7 @@ from ottla.wire.messages.alter_configs import (
 @serves(
     AlterConfigsRequest,
     "0-2",
-    on_topic(Operation.ALTER_CONFIGS),
-    on_group(Operation.ALTER_CONFIGS),
-    on_cluster(Operation.ALTER_CONFIGS),
+    *of_each_resource(Operation.ALTER_CONFIGS, "responses"),
     listeners=BOTH,
     is_forwarded=True,
     cuts=(Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")),),

@@ -6,6 +6,7 @@ from typing import Final
 from ottla.broker.handling.log_levels import log_levels
 from ottla.broker.serving.context import RequestContext, ServingNode
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import of_each_resource
 from ottla.broker.serving.handlers import BOTH, serves
 from ottla.metadata.configs.describe import (
     Wanted,
@@ -18,7 +19,7 @@ from ottla.metadata.configs.describe import (
 )
 from ottla.metadata.image import ConfigResource
 from ottla.model.topic_names import find_topic_name_fault
-from ottla.security.rights import Operation, on_cluster, on_group, on_topic
+from ottla.security.rights import Operation
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_configs import (
@@ -42,9 +43,7 @@ class _Refused(Exception):
 @serves(
     DescribeConfigsRequest,
     "1-4",
-    on_topic(Operation.DESCRIBE_CONFIGS),
-    on_group(Operation.DESCRIBE_CONFIGS),
-    on_cluster(Operation.DESCRIBE_CONFIGS),
+    *of_each_resource(Operation.DESCRIBE_CONFIGS, "results"),
     listeners=BOTH,
     cuts=(Cut("resources", "results", at_once=8),),
 )

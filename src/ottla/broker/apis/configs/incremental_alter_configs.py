@@ -12,13 +12,14 @@ from ottla.broker.handling.own_configs import find_refused
 from ottla.broker.node import Broker, BrokerContext
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import of_each_resource
 from ottla.broker.serving.handlers import BOTH, serves
 from ottla.metadata.configs.alter import Change
 from ottla.metadata.configs.errors import ChangeRefused
 from ottla.metadata.configs.layers import LISTENER_SECURITY_CONFIGS
 from ottla.metadata.configs.synonyms import find_listener_base
 from ottla.quorum.controller.decision import RECORDS_MAX
-from ottla.security.rights import Operation, on_cluster, on_group, on_topic
+from ottla.security.rights import Operation
 from ottla.wire.config_kinds import ResourceType
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -35,9 +36,7 @@ _SET: Final = 0
 @serves(
     IncrementalAlterConfigsRequest,
     "0-1",
-    on_topic(Operation.ALTER_CONFIGS),
-    on_group(Operation.ALTER_CONFIGS),
-    on_cluster(Operation.ALTER_CONFIGS),
+    *of_each_resource(Operation.ALTER_CONFIGS, "responses"),
     listeners=BOTH,
     is_forwarded=True,
     cuts=(Cut("resources", "responses", key=attrgetter("resource_type", "resource_name")),),

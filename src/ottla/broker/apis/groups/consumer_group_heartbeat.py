@@ -3,6 +3,7 @@
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.demands import OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.consumer.heartbeat import refused_heartbeat
 from ottla.security.rights import Operation, on_group, on_topic
@@ -16,8 +17,8 @@ from ottla.wire.messages.consumer_group_heartbeat import (
 @serves(
     ConsumerGroupHeartbeatRequest,
     "0-1",
-    on_group(Operation.READ),
-    on_topic(Operation.DESCRIBE),
+    OfRequest(on_group(Operation.READ), "group_id", says={"error_message": None}),
+    OfRequest(on_topic(Operation.DESCRIBE), "subscribed_topic_names", says={"error_message": None}),
     has_short_answers=True,
 )
 def consumer_group_heartbeat(

@@ -3,6 +3,7 @@
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfEach
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_group
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -11,7 +12,7 @@ from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroups
 @serves(
     DeleteGroupsRequest,
     "0-2",
-    on_group(Operation.DELETE),
+    OfEach(on_group(Operation.DELETE), "group_names", "results", drops_repeated=True),
     cuts=(Cut("group_names", "results", key=str, drops_repeated=True),),
 )
 def delete_groups(ask: DeleteGroupsRequest, context: BrokerContext) -> Deferred[DeleteGroupsResponse]:

@@ -8,7 +8,7 @@ from ottla.broker.cluster.auto_topics import create_missing_topics
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.handlers import CheckedBy, serves
 from ottla.coordination.runtime.key_partition import partition_of_key
 from ottla.model.uuid import Uuid
 from ottla.security.rights import Operation, on_group, on_transactional_id
@@ -27,6 +27,7 @@ from ottla.wire.messages.find_coordinator import (
     "0-6",
     on_group(Operation.DESCRIBE),
     on_transactional_id(Operation.DESCRIBE),
+    checked_by=CheckedBy.GUARD,
     cuts=(Cut("coordinator_keys", "coordinators"),),
 )
 def find_coordinator(

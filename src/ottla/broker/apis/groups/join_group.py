@@ -2,9 +2,12 @@
 
 from typing import Final
 
+from ottla.broker.authorization.refusals import only_error
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.demands import OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_group
 from ottla.wire.declare import replace
@@ -22,7 +25,12 @@ _LASTING: Final = frozenset(
 """Errors that joining again does not mend: the journal tells for which group."""
 
 
-@serves(JoinGroupRequest, "0-9", on_group(Operation.READ))
+def _refused(_ask: JoinGroupRequest, error_code: ErrorCode, context: RequestContext) -> JoinGroupResponse:
+    has_no_protocol = context.version >= NO_PROTOCOL_FROM
+    return only_error(JoinGroupResponse, error_code, protocol_name=None if has_no_protocol else "")
+
+
+@serves(JoinGroupRequest, "0-9", OfRequest(on_group(Operation.READ), "group_id", refuse=_refused))
 def join_group(ask: JoinGroupRequest, context: BrokerContext) -> Deferred[JoinGroupResponse]:
     """Let the group coordinator answer, when everybody is there."""
     broker = context.broker

@@ -7,6 +7,7 @@ from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_group
 from ottla.wire.declare import replace
@@ -22,7 +23,7 @@ from ottla.wire.messages.leave_group import (
 @serves(
     LeaveGroupRequest,
     "0-5",
-    on_group(Operation.READ),
+    OfRequest(on_group(Operation.READ), "group_id"),
     cuts=(Cut("members", "members"),),
 )
 def leave_group(ask: LeaveGroupRequest, context: BrokerContext) -> Deferred[LeaveGroupResponse]:

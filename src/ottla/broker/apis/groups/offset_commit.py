@@ -11,6 +11,7 @@ from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfEach, OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.broker.serving.lanes import Lanes
 from ottla.metadata.topics import Topic
@@ -42,8 +43,8 @@ def _new_lanes(
 @serves(
     OffsetCommitRequest,
     "2-10",
-    on_group(Operation.READ),
-    on_topic(Operation.READ),
+    OfRequest(on_group(Operation.READ), "group_id"),
+    OfEach(on_topic(Operation.READ), "topics.name", "topics"),
     has_short_answers=True,
     cuts=(Cut("topics.partitions", "topics.partitions", at_once=250),),
     element_bytes_min=12,

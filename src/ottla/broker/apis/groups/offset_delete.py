@@ -4,6 +4,7 @@ from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfEach, OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.metadata.topics import Topic
 from ottla.security.rights import Operation, on_group, on_topic
@@ -21,8 +22,8 @@ from ottla.wire.messages.offset_delete import (
 @serves(
     OffsetDeleteRequest,
     "0",
-    on_group(Operation.DELETE),
-    on_topic(Operation.READ),
+    OfRequest(on_group(Operation.DELETE), "group_id"),
+    OfEach(on_topic(Operation.READ), "topics.name", "topics", is_request_checked=True),
     cuts=(Cut("topics.partitions", "topics.partitions"),),
 )
 def offset_delete(ask: OffsetDeleteRequest, context: BrokerContext) -> Deferred[OffsetDeleteResponse]:

@@ -9,7 +9,7 @@ from functools import partial
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.handlers import CheckedBy, serves
 from ottla.coordination.group.offsets.fetch import refused_fetch
 from ottla.metadata.topics import Topics
 from ottla.model.uuid import ZERO_UUID
@@ -37,6 +37,7 @@ from ottla.wire.messages.offset_fetch import (
     "1-10",
     on_group(Operation.DESCRIBE),
     on_topic(Operation.DESCRIBE),
+    checked_by=CheckedBy.GUARD,
     cuts=(
         Cut("groups.topics.partition_indexes", "groups.topics.partitions", at_once=250),
         Cut("topics.partition_indexes", "topics.partitions", at_once=250),

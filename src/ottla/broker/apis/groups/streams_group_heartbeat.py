@@ -1,14 +1,17 @@
 """StreamsGroupHeartbeat: a member joins, stays in or leaves a streams group (KIP-1071)."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.coordinators.internal_topics import find_topology_fault
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.demands import ByHandler, OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.streams.answers import HeartbeatOutcome, refused_heartbeat
 from ottla.coordination.group.streams.status import StatusCode
+from ottla.coordination.group.streams.topology import all_topic_names
 from ottla.security.rights import CLUSTER, Operation, on_cluster, on_group, on_topic
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -20,13 +23,20 @@ from ottla.wire.messages.streams_group_heartbeat import (
 _FAILURES_TOLD_MAX: Final = 3
 
 
+def _names_of_topics(ask: StreamsGroupHeartbeatRequest) -> Sequence[str]:
+    """Return the topics of the topology. Names that no topic can have are refused later."""
+    if ask.topology is None or find_topology_fault(ask.topology) is not None:
+        return ()
+    return all_topic_names(ask.topology)
+
+
 @serves(
     StreamsGroupHeartbeatRequest,
     "0",
-    on_group(Operation.READ),
-    on_topic(Operation.DESCRIBE),
-    on_cluster(Operation.CREATE),
-    on_topic(Operation.CREATE),
+    OfRequest(on_group(Operation.READ), "group_id", says={"error_message": None}),
+    OfRequest(on_topic(Operation.DESCRIBE), _names_of_topics, says={"error_message": None}),
+    ByHandler(on_cluster(Operation.CREATE)),
+    ByHandler(on_topic(Operation.CREATE)),
 )
 def streams_group_heartbeat(
     ask: StreamsGroupHeartbeatRequest, context: BrokerContext

@@ -3,13 +3,14 @@
 from ottla.broker.coordinators.clients import client_of
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.demands import OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_group
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.sync_group import PROTOCOL_FROM, SyncGroupRequest, SyncGroupResponse
 
 
-@serves(SyncGroupRequest, "0-5", on_group(Operation.READ))
+@serves(SyncGroupRequest, "0-5", OfRequest(on_group(Operation.READ), "group_id"))
 def sync_group(
     ask: SyncGroupRequest, context: BrokerContext
 ) -> Deferred[SyncGroupResponse] | SyncGroupResponse:

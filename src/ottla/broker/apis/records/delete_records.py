@@ -10,6 +10,7 @@ from ottla.broker.deferred import Deferred, gather
 from ottla.broker.logs.partition import Partition
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfEach
 from ottla.broker.serving.handlers import serves
 from ottla.model.ids import Offset
 from ottla.security.rights import Operation, on_topic
@@ -30,7 +31,7 @@ HIGH_WATERMARK: Final = -1
 @serves(
     DeleteRecordsRequest,
     "0-2",
-    on_topic(Operation.DELETE),
+    OfEach(on_topic(Operation.DELETE), "topics.name", "topics", says={"low_watermark": -1}),
     cuts=(Cut("topics.partitions", "topics.partitions"),),
 )
 def delete_records(ask: DeleteRecordsRequest, context: BrokerContext) -> Deferred[DeleteRecordsResponse]:

@@ -28,7 +28,7 @@ from ottla.broker.node import BrokerContext
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import weigh
 from ottla.broker.serving.exempt import is_of_node
-from ottla.broker.serving.handlers import BOTH, serves, serves_on_controller
+from ottla.broker.serving.handlers import BOTH, CheckedBy, serves, serves_on_controller
 from ottla.broker.serving.in_turns import InTurns
 from ottla.metadata.topics import Topics
 from ottla.model.uuid import Uuid
@@ -77,6 +77,7 @@ def _is_of_follower(ask: FetchRequest, context: BrokerContext) -> bool:
     FetchRequest,
     "4-18",
     on_topic(Operation.READ),
+    checked_by=CheckedBy.HANDLER,
     listeners=BOTH,
     sends_files=True,
     has_short_answers=True,

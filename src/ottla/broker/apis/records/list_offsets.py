@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ottla.broker.logs.partition import Partition
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfEach
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_topic
 from ottla.storage.errors import DamagedRecords, LogDirectoryOffline
@@ -59,7 +60,7 @@ class _Found(NamedTuple):
 @serves(
     ListOffsetsRequest,
     "1-11",
-    on_topic(Operation.DESCRIBE),
+    OfEach(on_topic(Operation.DESCRIBE), "topics.name", "topics"),
     cuts=(Cut("topics.partitions", "topics.partitions"),),
 )
 def list_offsets(ask: ListOffsetsRequest, context: BrokerContext) -> ListOffsetsResponse:

@@ -2,9 +2,10 @@
 
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfEach
 from ottla.broker.serving.handlers import serves
 from ottla.model.ids import LeaderEpoch
-from ottla.security.rights import Operation, on_topic
+from ottla.security.rights import Operation, on_cluster, on_topic
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -18,7 +19,9 @@ from ottla.wire.messages.offset_for_leader_epoch import (
 @serves(
     OffsetForLeaderEpochRequest,
     "2-4",
-    on_topic(Operation.DESCRIBE),
+    OfEach(
+        on_topic(Operation.DESCRIBE), "topics.topic", "topics", unless=on_cluster(Operation.CLUSTER_ACTION)
+    ),
     cuts=(Cut("topics.partitions", "topics.partitions"),),
 )
 def offset_for_leader_epoch(

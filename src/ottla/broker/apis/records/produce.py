@@ -27,7 +27,7 @@ from ottla.broker.logs.partition import Partition
 from ottla.broker.node import BrokerContext
 from ottla.broker.produce.delayed_produce import Answer
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.handlers import CheckedBy, serves
 from ottla.broker.serving.lanes import Lanes
 from ottla.broker.serving.replies import NO_REPLY, CloseConnection, NoReply
 from ottla.security.rights import Operation, on_topic, on_transactional_id
@@ -80,6 +80,7 @@ def _new_lanes(
     "3-13",
     on_transactional_id(Operation.WRITE),
     on_topic(Operation.WRITE),
+    checked_by=CheckedBy.GUARD,
     carries_records=True,
     has_short_answers=True,
     cuts=(Cut("topic_data.partition_data", "responses.partition_responses", at_once=250),),

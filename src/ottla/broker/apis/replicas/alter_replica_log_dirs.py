@@ -4,7 +4,9 @@ The answer says whether a move has begun; the copying goes on afterwards.
 """
 
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.model.ids import TopicPartition
 from ottla.security.rights import Operation, on_cluster
@@ -19,10 +21,29 @@ from ottla.wire.messages.alter_replica_log_dirs import (
 )
 
 
+def _refused(
+    ask: AlterReplicaLogDirsRequest, error_code: ErrorCode, _context: RequestContext
+) -> AlterReplicaLogDirsResponse:
+    """Answer for each topic once, in whatever directories its partitions were to lie."""
+    topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for directory in ask.dirs:
+        for topic in directory.topics:
+            topics.setdefault(topic.name, []).extend(
+                AlterReplicaLogDirPartitionResult(partition_index=number, error_code=error_code)
+                for number in topic.partitions
+            )
+    return AlterReplicaLogDirsResponse(
+        results=tuple(
+            AlterReplicaLogDirTopicResult(topic_name=name, partitions=tuple(partitions))
+            for name, partitions in topics.items()
+        )
+    )
+
+
 @serves(
     AlterReplicaLogDirsRequest,
     "1-2",
-    on_cluster(Operation.ALTER),
+    OfRequest(on_cluster(Operation.ALTER), refuse=_refused),
     cuts=(Cut("dirs.topics.partitions", "results.partitions"),),
 )
 def alter_replica_log_dirs(

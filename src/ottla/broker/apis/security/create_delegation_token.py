@@ -2,7 +2,7 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import BOTH, serves
+from ottla.broker.serving.handlers import BOTH, CheckedBy, serves
 from ottla.quorum.controller.decision import Refusal
 from ottla.quorum.controller.security.delegation_tokens import owner_of, refuse_create_token
 from ottla.security.rights import Operation, ResourceType, Right
@@ -21,6 +21,7 @@ _REQUESTER_FROM = 3
     CreateDelegationTokenRequest,
     "1-3",
     free_because="users get their own tokens, and the tokens of others are checked one by one",
+    checked_by=CheckedBy.HANDLER,
     listeners=BOTH,
     is_forwarded=True,
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import BOTH, serves
+from ottla.broker.serving.handlers import BOTH, CheckedBy, serves
 from ottla.broker.serving.in_turns import AT_ONCE, InTurns
 from ottla.quorum.controller.security.delegation_tokens import may_use, renewers_of
 from ottla.security.delegation_tokens import TokenKeys
@@ -28,6 +28,7 @@ _REQUESTER_FROM: Final = 3
     DescribeDelegationTokenRequest,
     "1-3",
     free_because="users get their own tokens, and the tokens of others are checked one by one",
+    checked_by=CheckedBy.HANDLER,
     listeners=BOTH,
 )
 def describe_delegation_token(

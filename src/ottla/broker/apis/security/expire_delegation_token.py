@@ -2,7 +2,7 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
-from ottla.broker.serving.handlers import BOTH, serves
+from ottla.broker.serving.handlers import BOTH, CheckedBy, serves
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
@@ -14,6 +14,7 @@ from ottla.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     "1-2",
     free_because="users get their own tokens, and the tokens of others are checked one by one",
+    checked_by=CheckedBy.HANDLER,
     listeners=BOTH,
     is_forwarded=True,
 )

@@ -1,11 +1,15 @@
 """AlterShareGroupOffsets: an empty share group goes on from other offsets."""
 
+from ottla.broker.authorization.refusals import refused_part
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.context import RequestContext
+from ottla.broker.serving.demands import OfEach, OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.share.persister import Errors
 from ottla.model.uuid import ZERO_UUID
 from ottla.security.rights import Operation, on_group, on_topic
+from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -18,11 +22,22 @@ from ottla.wire.messages.alter_share_group_offsets import (
 _UNKNOWN = "This server does not host this topic-partition."
 
 
+def _refused_topic(
+    topic: AlterShareGroupOffsetsRequestTopic, error_code: ErrorCode, context: RequestContext
+) -> AlterShareGroupOffsetsResponseTopic:
+    """Give the id of the topic, as Kafka does."""
+    refusal: AlterShareGroupOffsetsResponseTopic = refused_part(
+        topic, AlterShareGroupOffsetsResponseTopic, error_code, {}
+    )
+    found = context.node.image.topics.find(topic.topic_name)
+    return replace(refusal, topic_id=ZERO_UUID if found is None else found.id)
+
+
 @serves(
     AlterShareGroupOffsetsRequest,
     "0",
-    on_group(Operation.READ),
-    on_topic(Operation.READ),
+    OfRequest(on_group(Operation.READ), "group_id"),
+    OfEach(on_topic(Operation.READ), "topics.topic_name", "responses", refuse=_refused_topic),
 )
 def alter_share_group_offsets(
     ask: AlterShareGroupOffsetsRequest, context: BrokerContext

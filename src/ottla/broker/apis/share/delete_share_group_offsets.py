@@ -2,6 +2,7 @@
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.demands import OfEach, OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.share.offsets import Deletion
 from ottla.coordination.group.share.persister import Errors
@@ -18,8 +19,8 @@ from ottla.wire.messages.delete_share_group_offsets import (
 @serves(
     DeleteShareGroupOffsetsRequest,
     "0",
-    on_group(Operation.DELETE),
-    on_topic(Operation.READ),
+    OfRequest(on_group(Operation.DELETE), "group_id"),
+    OfEach(on_topic(Operation.READ), "topics.topic_name", "responses", is_request_checked=True),
 )
 def delete_share_group_offsets(
     ask: DeleteShareGroupOffsetsRequest, context: BrokerContext

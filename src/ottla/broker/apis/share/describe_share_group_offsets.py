@@ -4,7 +4,7 @@ from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handling.latest_offsets import find_latest_offsets
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.handlers import CheckedBy, serves
 from ottla.coordination.group.consumer.assignors.assignor import Partitions
 from ottla.coordination.group.share.persister import NO_START, StateSummary, Summaries
 from ottla.model.uuid import ZERO_UUID, Uuid
@@ -28,6 +28,7 @@ _NO_LAG = -1
     "0-1",
     on_group(Operation.DESCRIBE),
     on_topic(Operation.DESCRIBE),
+    checked_by=CheckedBy.HANDLER,
     cuts=(Cut("groups.topics.partitions", "groups.topics.partitions", at_once=250),),
 )
 def describe_share_group_offsets(

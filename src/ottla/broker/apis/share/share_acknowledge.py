@@ -5,7 +5,7 @@ from typing import Any, Final
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.handling.acknowledging import Acknowledged, acknowledge
 from ottla.broker.node import BrokerContext
-from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.handlers import CheckedBy, serves
 from ottla.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, TopicIdPartition
 from ottla.coordination.group.share.heartbeat import MEMBER_ID_MAX
 from ottla.security.rights import Operation, on_group, on_topic
@@ -27,6 +27,7 @@ _ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_E
     "1-2",
     on_group(Operation.READ),
     on_topic(Operation.READ),
+    checked_by=CheckedBy.HANDLER,
     has_short_answers=True,
 )
 def share_acknowledge(

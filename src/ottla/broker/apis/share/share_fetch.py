@@ -14,7 +14,7 @@ from ottla.broker.handling.acknowledging import Acknowledged, acknowledge
 from ottla.broker.limits.quotas import QuotaKind
 from ottla.broker.logs.partition import Partition
 from ottla.broker.node import BrokerContext
-from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.handlers import CheckedBy, serves
 from ottla.broker.share.acquiring import Wanted
 from ottla.broker.share.reading import SharedRead
 from ottla.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, TopicIdPartition
@@ -45,6 +45,7 @@ _NO_LEADER: Final = LeaderIdAndEpoch(leader_id=0, leader_epoch=0)
     "1-2",
     on_group(Operation.READ),
     on_topic(Operation.READ),
+    checked_by=CheckedBy.HANDLER,
     sends_files=True,
     has_short_answers=True,
 )

@@ -3,7 +3,7 @@
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.handlers import CheckedBy, serves
 from ottla.coordination.group.share.describe import refused_share_description
 from ottla.security.rights import Operation, ResourceType, on_group, on_topic
 from ottla.wire.declare import replace
@@ -20,6 +20,7 @@ from ottla.wire.messages.share_group_describe import (
     "1",
     on_group(Operation.DESCRIBE),
     on_topic(Operation.DESCRIBE),
+    checked_by=CheckedBy.HANDLER,
     cuts=(Cut("group_ids", "groups"),),
 )
 def share_group_describe(

@@ -5,6 +5,7 @@ from operator import attrgetter
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfEach
 from ottla.broker.serving.handlers import BOTH, serves
 from ottla.quorum.controller.decision import RECORDS_MAX
 from ottla.security.rights import Operation, on_topic
@@ -19,7 +20,7 @@ def _creates_too_many(ask: CreatePartitionsRequest) -> bool:
 @serves(
     CreatePartitionsRequest,
     "0-3",
-    on_topic(Operation.ALTER),
+    OfEach(on_topic(Operation.ALTER), "topics.name", "results"),
     listeners=BOTH,
     is_forwarded=True,
     cuts=(Cut("topics", "results", key=attrgetter("name"), is_whole=_creates_too_many),),

@@ -5,10 +5,13 @@ from operator import attrgetter
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfAnswer, OfEach
 from ottla.broker.serving.handlers import BOTH, serves
 from ottla.quorum.controller.decision import RECORDS_MAX
-from ottla.security.rights import Operation, on_topic
-from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.security.rights import Operation, on_cluster, on_topic
+from ottla.wire.declare import replace
+from ottla.wire.error_code import ErrorCode
+from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
 ELEMENTS_MAX = 4 * RECORDS_MAX
 """Topics, configs, partitions and replicas together. Kafka creates no more than 10,000 partitions at once."""
@@ -20,11 +23,30 @@ def _creates_too_many(ask: CreateTopicsRequest) -> bool:
     return partitions > RECORDS_MAX
 
 
+def _without_configs(topic: CreatableTopicResult) -> CreatableTopicResult:
+    """Hide what the client may not describe: the configs of a new topic are a right of their own."""
+    if topic.error_code is not ErrorCode.NONE:
+        return topic
+    return replace(
+        topic,
+        topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=(),
+    )
+
+
 @serves(
     CreateTopicsRequest,
     "2-7",
-    on_topic(Operation.CREATE),
-    on_topic(Operation.DESCRIBE_CONFIGS),
+    OfEach(
+        on_topic(Operation.CREATE),
+        "topics.name",
+        "topics",
+        unless=on_cluster(Operation.CREATE),
+        says={"error_message": "Authorization failed."},
+    ),
+    OfAnswer(on_topic(Operation.DESCRIBE_CONFIGS), "topics.name", hide=_without_configs),
     listeners=BOTH,
     is_forwarded=True,
     cuts=(Cut("topics", "topics", key=attrgetter("name"), is_whole=_creates_too_many),),

@@ -3,7 +3,7 @@
 from ottla.broker.deferred import Deferred
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import BOTH, serves
+from ottla.broker.serving.handlers import BOTH, CheckedBy, serves
 from ottla.security.rights import Operation, on_topic
 from ottla.wire.declare import replace
 from ottla.wire.error_code import ErrorCode
@@ -15,6 +15,7 @@ from ottla.wire.messages.delete_topics import DISABLED_FROM, DeleteTopicsRequest
     "1-6",
     on_topic(Operation.DELETE),
     on_topic(Operation.DESCRIBE),
+    checked_by=CheckedBy.GUARD,
     listeners=BOTH,
     is_forwarded=True,
     cuts=(

@@ -11,7 +11,7 @@ from typing import Final
 from ottla.broker.cluster.partition_descriptions import PartitionDescriptions, leader_and_replicas
 from ottla.broker.logs.partition import INTERNAL_TOPICS, UNLISTED_TOPICS
 from ottla.broker.node import BrokerContext
-from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.handlers import CheckedBy, serves
 from ottla.broker.serving.in_turns import AT_ONCE, InTurns, finish
 from ottla.metadata.topics import Topic
 from ottla.model.topic_names import find_topic_name_fault
@@ -31,7 +31,7 @@ _NOTHING: Final = ()
 _DESCRIBE: Final = on_topic(Operation.DESCRIBE)
 
 
-@serves(DescribeTopicPartitionsRequest, "0", on_topic(Operation.DESCRIBE))
+@serves(DescribeTopicPartitionsRequest, "0", on_topic(Operation.DESCRIBE), checked_by=CheckedBy.HANDLER)
 def describe_topic_partitions(
     ask: DescribeTopicPartitionsRequest, context: BrokerContext
 ) -> DescribeTopicPartitionsResponse | InTurns[DescribeTopicPartitionsResponse]:

@@ -14,7 +14,7 @@ from ottla.broker.cluster.auto_topics import create_missing_topics, why_unknown
 from ottla.broker.logs.partition import UNLISTED_TOPICS
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.handlers import CheckedBy, serves
 from ottla.broker.serving.replies import EncodedResponse
 from ottla.metadata.topics import Topic
 from ottla.model.uuid import ZERO_UUID
@@ -60,6 +60,7 @@ def _narrow(ask: MetadataRequest) -> MetadataRequest:
     "0-13",
     on_topic(Operation.DESCRIBE),
     on_topic(Operation.CREATE),
+    checked_by=CheckedBy.HANDLER,
     has_short_answers=True,
     cuts=(Cut("topics", "topics", key=tuple, drops_repeated=True, narrow=_narrow),),
 )

@@ -12,6 +12,7 @@ from ottla.broker.cluster.auto_topics import create_missing_topics
 from ottla.broker.coordinators.groups import TOPIC as GROUP_TOPIC
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.demands import OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
@@ -27,8 +28,8 @@ from ottla.wire.messages.add_offsets_to_txn import (
 @serves(
     AddOffsetsToTxnRequest,
     "0-4",
-    on_transactional_id(Operation.WRITE),
-    on_group(Operation.READ),
+    OfRequest(on_transactional_id(Operation.WRITE), "transactional_id"),
+    OfRequest(on_group(Operation.READ), "group_id"),
 )
 def add_offsets_to_txn(
     ask: AddOffsetsToTxnRequest, context: BrokerContext

@@ -11,7 +11,7 @@ from ottla.broker.handling.transaction_checks import CLIENT_VERSION
 from ottla.broker.logs.partition import INTERNAL_TOPICS
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
-from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.handlers import CheckedBy, serves
 from ottla.coordination.transaction.decide import Identity
 from ottla.model.ids import TopicPartition
 from ottla.security.rights import Operation, on_topic, on_transactional_id
@@ -40,6 +40,7 @@ Codes = dict[TopicPartition, ErrorCode]
     "0-5",
     on_transactional_id(Operation.WRITE),
     on_topic(Operation.WRITE),
+    checked_by=CheckedBy.GUARD,
     cuts=(Cut("transactions", "results_by_transaction"),),
     elements_max=ELEMENTS_MAX,
 )

@@ -2,6 +2,7 @@
 
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfEach
 from ottla.broker.serving.handlers import serves
 from ottla.model.topic_names import find_topic_name_fault
 from ottla.security.rights import Operation, on_topic
@@ -18,7 +19,7 @@ from ottla.wire.messages.describe_producers import (
 @serves(
     DescribeProducersRequest,
     "0",
-    on_topic(Operation.READ),
+    OfEach(on_topic(Operation.READ), "topics.name", "topics", says={"error_message": None}),
     cuts=(Cut("topics.partition_indexes", "topics.partitions"),),
 )
 def describe_producers(ask: DescribeProducersRequest, context: BrokerContext) -> DescribeProducersResponse:

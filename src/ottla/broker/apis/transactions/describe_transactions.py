@@ -3,6 +3,7 @@
 from ottla.broker.deferred import Deferred, gather
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfAnswer, OfEach
 from ottla.broker.serving.handlers import serves
 from ottla.security.rights import Operation, on_topic, on_transactional_id
 from ottla.wire.messages.describe_transactions import (
@@ -15,8 +16,8 @@ from ottla.wire.messages.describe_transactions import (
 @serves(
     DescribeTransactionsRequest,
     "0",
-    on_transactional_id(Operation.DESCRIBE),
-    on_topic(Operation.DESCRIBE),
+    OfEach(on_transactional_id(Operation.DESCRIBE), "transactional_ids", "transaction_states"),
+    OfAnswer(on_topic(Operation.DESCRIBE), "transaction_states.topics.topic"),
     cuts=(Cut("transactional_ids", "transaction_states"),),
 )
 def describe_transactions(

@@ -3,6 +3,7 @@
 from ottla.broker.deferred import Deferred
 from ottla.broker.handling.transaction_checks import CLIENT_VERSION
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.demands import OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
@@ -11,7 +12,7 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.end_txn import FENCED_FROM, RAISES_EPOCHS_FROM, EndTxnRequest, EndTxnResponse
 
 
-@serves(EndTxnRequest, "0-5", on_transactional_id(Operation.WRITE))
+@serves(EndTxnRequest, "0-5", OfRequest(on_transactional_id(Operation.WRITE), "transactional_id"))
 def end_txn(ask: EndTxnRequest, context: BrokerContext) -> Deferred[EndTxnResponse]:
     """Decide the outcome."""
     version = context.version

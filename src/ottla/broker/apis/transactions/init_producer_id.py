@@ -6,7 +6,7 @@ transactional id nobody keeps its epoch, so it gets a new id, as in Kafka.
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
-from ottla.broker.serving.handlers import serves
+from ottla.broker.serving.handlers import CheckedBy, serves
 from ottla.coordination.transaction.coordinator import ProducerIdResult
 from ottla.coordination.transaction.decide import Identity
 from ottla.security.rights import Operation, on_cluster, on_transactional_id
@@ -19,6 +19,7 @@ from ottla.wire.messages.init_producer_id import FENCED_FROM, InitProducerIdRequ
     "0-5",
     on_transactional_id(Operation.WRITE),
     on_cluster(Operation.IDEMPOTENT_WRITE),
+    checked_by=CheckedBy.GUARD,
     has_unstable=True,
 )
 def init_producer_id(

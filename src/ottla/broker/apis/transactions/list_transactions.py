@@ -6,6 +6,7 @@ can keep a broker busy for hours; the two agree but for look-around, back refere
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
+from ottla.broker.serving.demands import OfAnswer
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.consumer.regexes import compile_regex
 from ottla.coordination.group.refusal import Refused
@@ -16,7 +17,11 @@ from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 
-@serves(ListTransactionsRequest, "0-2", on_transactional_id(Operation.DESCRIBE))
+@serves(
+    ListTransactionsRequest,
+    "0-2",
+    OfAnswer(on_transactional_id(Operation.DESCRIBE), "transaction_states.transactional_id"),
+)
 def list_transactions(
     ask: ListTransactionsRequest, context: BrokerContext
 ) -> ListTransactionsResponse | Deferred[ListTransactionsResponse]:

@@ -13,6 +13,7 @@ from ottla.broker.handling.transaction_checks import WriterSupport, confirm
 from ottla.broker.logs.partition import Partition
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfEach, OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.coordination.group.offsets.commit import refused_transactional_commit
 from ottla.coordination.runtime.decision import ProducerIdentity
@@ -37,9 +38,9 @@ from ottla.wire.messages.txn_offset_commit import (
 @serves(
     TxnOffsetCommitRequest,
     "0-5",
-    on_transactional_id(Operation.WRITE),
-    on_group(Operation.READ),
-    on_topic(Operation.READ),
+    OfRequest(on_transactional_id(Operation.WRITE), "transactional_id"),
+    OfRequest(on_group(Operation.READ), "group_id"),
+    OfEach(on_topic(Operation.READ), "topics.name", "topics"),
     cuts=(Cut("topics.partitions", "topics.partitions", at_once=250),),
 )
 def txn_offset_commit(

@@ -13,6 +13,7 @@ from ottla.broker.coordinators.remote_markers import Marker
 from ottla.broker.deferred import Deferred
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.cuts import Cut
+from ottla.broker.serving.demands import OfRequest
 from ottla.broker.serving.handlers import serves
 from ottla.model.ids import TopicPartition
 from ottla.security.rights import Operation, on_cluster
@@ -34,7 +35,7 @@ _NOBODY: Final = -1
 @serves(
     WriteTxnMarkersRequest,
     "1-2",
-    on_cluster(Operation.CLUSTER_ACTION),
+    OfRequest(on_cluster(Operation.CLUSTER_ACTION), unless=on_cluster(Operation.ALTER)),
     cuts=(Cut("markers.topics.partition_indexes", "markers.topics.partitions"),),
 )
 def write_txn_markers(
