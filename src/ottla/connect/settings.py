@@ -7,6 +7,7 @@ from typing import Any, Final
 from ottla.client.properties import InvalidProperty
 from ottla.connect.configs.permissions import (
     ALLOWLIST,
+    MISSPELT,
     POLICY,
     SPARK_ALLOWED,
     Permissions,
@@ -33,6 +34,7 @@ _IGNORED: Final = (
     POLICY,
     ALLOWLIST,
     SPARK_ALLOWED,
+    MISSPELT,
     "topic.creation.enable",
     "task.shutdown.graceful.timeout.ms",
     "offset.flush.timeout.ms",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.client.properties import InvalidProperty
 from ottla.connect.catalog import all_plugins
 from ottla.connect.configs.validation import check_config, validate
 from ottla.connect.errors import RestError
@@ -128,3 +129,40 @@ def test_properties_of_a_kafka_worker_are_understood() -> None:
         "linger.ms": "7",
         "acks": "all",
     }
+
+
+@pytest.mark.parametrize(
+    ("more", "key", "meant"),
+    [
+        ({"errors.tolerence": "all"}, "errors.tolerence", "errors.tolerance"),
+        ({"topisc.regex": "x"}, "topisc.regex", "topics.regex"),
+        ({"task.max": "2"}, "task.max", "tasks.max"),
+        (
+            {"transforms": "a", "transforms.a.type": "ValueToKey", "transforms.a.feilds": "x"},
+            "transforms.a.feilds",
+            "transforms.a.fields",
+        ),
+        (
+            {"value.converter": "JsonConverter", "value.converter.schema.enable": "false"},
+            "value.converter.schema.enable",
+            "value.converter.schemas.enable",
+        ),
+    ],
+)
+def test_a_key_that_looks_like_another_is_misspelt(more: dict[str, str], key: str, meant: str) -> None:
+    given = {**SINK, **more}
+    with pytest.raises(RestError) as raised:
+        check_config(PLUGINS, given, WORKER)
+    assert f"{key} is not known: did you mean {meant}?" in raised.value.message.splitlines()
+    (found,) = [item for item in validate(PLUGINS, given, WORKER)["configs"] if item["value"]["name"] == key]
+    assert found["value"]["errors"] == [f"{key} is not known: did you mean {meant}?"]
+
+
+def test_a_key_of_somebody_else_is_taken_and_so_is_a_misspelt_one_if_the_worker_says_so() -> None:
+    notes = {"owner": "shop", "producer.override.linger.ms": "5", "value.converter.schemas.enable": "false"}
+    check_config(PLUGINS, {**SINK, **notes, "value.converter": "JsonConverter"}, WORKER)
+    settings, clients = read_settings({"ottla.misspelt.keys": "ignored"})
+    assert clients == {}
+    check_config(PLUGINS, {**SINK, "task.max": "2"}, WORKER, settings.permissions)
+    with pytest.raises(InvalidProperty, match="use refused or ignored"):
+        read_settings({"ottla.misspelt.keys": "yes"})

@@ -14,6 +14,8 @@ from ottla.client.properties import InvalidProperty
 POLICY: Final = "connector.client.config.override.policy"
 ALLOWLIST: Final = "connector.client.config.override.allowlist"
 SPARK_ALLOWED: Final = "ottla.spark.conf.allowed"
+MISSPELT: Final = "ottla.misspelt.keys"
+_REFUSED, _IGNORED = "refused", "ignored"
 _POLICIES: Final = ("All", "None", "Principal", "Allowlist")
 _JAVA_PACKAGE: Final = "org.apache.kafka.connect.connector.policy."
 _JAVA_ENDING: Final = "ConnectorClientConfigOverridePolicy"
@@ -44,6 +46,8 @@ class Permissions:
     allowlist: frozenset[str] = frozenset()
     spark: tuple[str, ...] = ()
     """Names of settings of Spark without `spark.`. A `*` stands for anything."""
+    may_misspell: bool = False
+    """Whether keys that look like others are taken without effect, as Kafka Connect does."""
 
     def errors(self, config: Mapping[str, str | None]) -> dict[str, list[str]]:
         """Return what a connector demands and may not have, by key."""
@@ -82,8 +86,14 @@ def read_permissions(properties: Mapping[str, str]) -> Permissions:
     policy = given.removeprefix(_JAVA_PACKAGE).removesuffix(_JAVA_ENDING)
     if policy not in _POLICIES:
         raise InvalidProperty(f"{POLICY} is {given!r}: use one of {', '.join(_POLICIES)}")
+    misspelt = properties.get(MISSPELT, "").strip() or _REFUSED
+    if misspelt not in (_REFUSED, _IGNORED):
+        raise InvalidProperty(f"{MISSPELT} is {misspelt!r}: use {_REFUSED} or {_IGNORED}")
     return Permissions(
-        policy, frozenset(_list(properties, ALLOWLIST)), tuple(_list(properties, SPARK_ALLOWED))
+        policy,
+        frozenset(_list(properties, ALLOWLIST)),
+        tuple(_list(properties, SPARK_ALLOWED)),
+        may_misspell=misspelt == _IGNORED,
     )
 
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Final
 
 from ottla.connect.configs.keys import (
@@ -21,6 +22,8 @@ from ottla.connect.configs.permissions import Permissions
 from ottla.connect.configs.shared_keys import (
     CONNECTOR_CLASS,
     DLQ_TOPIC,
+    HEADER_CONVERTER,
+    KEY_CONVERTER,
     NAME,
     PREDICATES,
     SINK_KEYS,
@@ -28,6 +31,7 @@ from ottla.connect.configs.shared_keys import (
     TOPICS,
     TOPICS_REGEX,
     TRANSFORMS,
+    VALUE_CONVERTER,
     common_keys,
 )
 from ottla.connect.errors import RestError
@@ -51,6 +55,8 @@ _FREE_PREFIXES: Final = (
     "transforms.",
     "predicates.",
 )
+_ALIKE: Final = 0.85
+"""How much two names have in common if one is meant to be the other."""
 _MODIFIERS: Final = {TRANSFORMS: PluginKind.TRANSFORMATION, PREDICATES: PluginKind.PREDICATE}
 
 
@@ -117,6 +123,8 @@ def find_errors(
         _add(errors, _topic_errors(config))
     _add(errors, permissions.errors(config))
     _add(errors, _unsupported(plugin, config, {key.name for key in keys}))
+    if not permissions.may_misspell:
+        _add(errors, _misspelt(plugins, plugin, config, keys))
     if not errors:
         _add(errors, plugin.errors({key: value for key, value in config.items() if value is not None}))
     return errors
@@ -135,6 +143,31 @@ def _unsupported(plugin: ConnectorPlugin, config: Given, known: Collection[str])
         if found is not None and text.strip().lower() not in map(str.lower, found.same):
             errors[name] = [f"{name} is not supported: {found.advice}"]
     return errors
+
+
+def _misspelt(
+    plugins: Plugins, plugin: ConnectorPlugin, config: Given, keys: Iterable[Key]
+) -> dict[str, list[str]]:
+    """Name the keys that nobody knows and that look like others."""
+    known = {key.name for key in keys} | plugin.needless | _converter_keys(plugins, config)
+    prefixes = tuple(name for name in plugin.unsupported if name.endswith("."))
+    errors = {}
+    for name, text in config.items():
+        if not text or name in known or name in plugin.unsupported or name.startswith(prefixes or ("\0",)):
+            continue
+        near = get_close_matches(name, known, 1, cutoff=_ALIKE)
+        if near:
+            errors[name] = [f"{name} is not known: did you mean {near[0]}?"]
+    return errors
+
+
+def _converter_keys(plugins: Plugins, config: Given) -> set[str]:
+    """Return the keys of the converters that a configuration names."""
+    found = set()
+    for name in (KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER):
+        plugin = plugins.find(config.get(name) or "")
+        found |= {f"{name}.{key.name}" for key in plugin.keys} if plugin is not None else set()
+    return found
 
 
 def unknown_keys(plugin: ConnectorPlugin, config: Given, keys: Iterable[Key]) -> list[str]:
