@@ -9,6 +9,7 @@ Each result says where, what was changed and how many tests ran. Nothing in the 
 
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -16,14 +17,16 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from tests.mutants.faults import SOURCE, Fault, chosen, modules_of
-from tests.mutants.judging import Result, judge
+from tests.mutants.judging import Result, judge_in_turn
 from tests.mutants.line_map import (
     QUICK,
+    WITH_NODES,
     LineMap,
     files_of_tests,
     is_current,
@@ -32,11 +35,14 @@ from tests.mutants.line_map import (
     tests_are_known,
 )
 from tests.mutants.planting import CACHE
+from tests.mutants.sessions import now
 
 JUDGED: Final = Path("tests/mutants/judged.txt")
-CHANGE_LEARN_SECONDS: Final = 60.0
+CHANGE_LEARN_SECONDS: Final = 50.0
+CHANGE_SECONDS: Final = 100.0
+"""After which no more faults of a change are judged: what runs by then may take some seconds more."""
 _HUNK: Final = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
-_COLUMNS: Final = ("killed", "timed out", "survived", "not executed", "undecided", "judged")
+_COLUMNS: Final = ("killed", "timed out", "with a node", "survived", "not executed", "undecided", "judged")
 
 
 # --- what was judged before -----------------------------------------------------------------------
@@ -101,7 +107,8 @@ def near_tests(files: Sequence[str], places: Sequence[str]) -> list[str]:
         if unit[0] == "unit":
             is_near = unit[1] in rooms
         else:
-            is_near = any(mentions(each, f"ottla.{room}") for room in rooms)
+            # A node in the process of the test executes something of each room of a broker.
+            is_near = any(mentions(each, f"ottla.{room}") for room in (*rooms, "testing.node"))
         if is_near:
             found.append(each)
     return found
@@ -125,17 +132,23 @@ def table(results: Sequence[tuple[str, str]]) -> str:
         rooms.setdefault(room, Counter())[verdict] += 1
     if len(rooms) > 1:
         rooms["all"] = sum(rooms.values(), Counter())
-    lines = ["room          planted " + " ".join(f"{name:>12}" for name in _COLUMNS) + "   score"]
+    lines = ["room          planted " + " ".join(f"{name:>12}" for name in _COLUMNS) + "   quick   score"]
     for room, counts in rooms.items():
         numbers = " ".join(f"{counts[name]:12}" for name in _COLUMNS)
-        lines.append(f"{room:13} {counts.total():7} {numbers} {score(counts):>7}")
+        lines.append(
+            f"{room:13} {counts.total():7} {numbers} {score(counts, quick=True):>7} {score(counts):>7}"
+        )
     return "\n".join(lines)
 
 
-def score(counts: Counter[str]) -> str:
-    """Of the faults that a test should notice, how many one did. What is undecided counts as not noticed."""
+def score(counts: Counter[str], *, quick: bool = False) -> str:
+    """Of the faults that a test should notice, how many one did. What is undecided counts as not noticed.
+
+    With `quick`, tests that need a node do not count.
+    """
     counted = counts.total() - counts["judged"]
-    return f"{(counts['killed'] + counts['timed out']) / counted:.0%}" if counted else "-"
+    noticed = counts["killed"] + counts["timed out"] + (0 if quick else counts["with a node"])
+    return f"{noticed / counted:.0%}" if counted else "-"
 
 
 # --- the run --------------------------------------------------------------------------------------
@@ -174,11 +187,14 @@ class Report:
     def sum_up(self) -> None:
         """Print what no test noticed, and the table."""
         if self._survivors:
-            print("\nnoticed by no quick test:\n" + "\n".join(self._survivors))
+            print("\nnoticed by no test:\n" + "\n".join(self._survivors))
         print("\n" + table([(fault.file.partition("/")[0], verdict) for fault, verdict in self.results]))
         print(f"\nEach result in {self.path}.")
         print(f"A fault that no test should have to notice gets a line with its reason in {JUDGED}.")
-        print("Asked were quick tests of the room. Those with Java, Spark or processes may notice more.")
+        print(
+            "Asked were quick tests of the room, and those beside a node about what the quick ones let pass."
+        )
+        print("Tests with Java, Spark or more processes may notice more.")
 
 
 def main() -> None:
@@ -215,13 +231,22 @@ def main() -> None:
         faults = [fault for fault in _all_faults(files) if fault.name in options.only]
     else:
         faults = list(islice(planned, options.count))
-    line_map = _map(options, files, sorted({fault.file for fault in faults}))
+    until = now() + CHANGE_SECONDS if options.changed else math.inf
+    of_faults = sorted({fault.file for fault in faults})
     report = Report(CACHE / "results" / f"{options.what.replace('/', '.') or 'changed'}-{options.seed}.jsonl")
     for fault in faults:
         if fault.name in known:
             report.judged(fault, known[fault.name])
     wanted = [fault for fault in faults if fault.name not in known]
-    judge(wanted, line_map, budget_s=options.budget, jobs=options.jobs, heard=report.hear)
+    asked = ([*QUICK, *options.tests], WITH_NODES)
+    judge_in_turn(
+        wanted,
+        [partial(_map, options, places, files, of_faults, until) for places in asked],
+        budget_s=options.budget,
+        jobs=options.jobs,
+        heard=report.hear,
+        until=until,
+    )
     report.sum_up()
 
 
@@ -233,12 +258,18 @@ def _all_faults(files: Sequence[str]) -> list[Fault]:
     ]
 
 
-def _map(options: argparse.Namespace, files: Sequence[str], of_faults: Sequence[str]) -> LineMap:
+def _map(
+    options: argparse.Namespace,
+    places: Sequence[str],
+    files: Sequence[str],
+    of_faults: Sequence[str],
+    until: float,
+) -> LineMap:
     """Bring the map up to date for the tests that are asked, and return it, with what is known of others."""
-    places = [*QUICK, *options.tests]
+    learn_s = options.learn
     if options.changed:
         # Two minutes are to do: what is known of other tests stays good enough.
-        options.learn = options.learn or CHANGE_LEARN_SECONDS
+        learn_s = min(CHANGE_LEARN_SECONDS, max((until - now()) / 2, 0.0))
         missing = [each for each in closest_tests(of_faults, places) if not tests_are_known(each)]
     else:
         asked = files_of_tests(places) if options.wide else near_tests(files, places)
@@ -249,7 +280,7 @@ def _map(options: argparse.Namespace, files: Sequence[str], of_faults: Sequence[
         make(
             sorted(missing, key=lambda each: (not each.startswith("tests/unit"), each)),
             jobs=options.jobs,
-            within_s=options.learn,
+            within_s=learn_s,
         )
         unknown = [each for each in missing if not tests_are_known(each)]
         if unknown:

@@ -9,6 +9,7 @@ without it.
 import contextlib
 import gc
 import json
+import math
 import os
 import re
 import resource
@@ -17,8 +18,8 @@ import shutil
 import signal
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -38,7 +39,8 @@ _START_SECONDS: Final = 120.0
 
 Case = tuple[Fault, list[str], int]
 """A fault, the tests that are to run, and how many there are that execute it."""
-Verdict = Literal["killed", "timed out", "survived", "not executed", "undecided"]
+Verdict = Literal["killed", "timed out", "with a node", "survived", "not executed", "undecided"]
+NOTICED: Final = frozenset({"killed", "timed out"})
 
 
 @dataclass
@@ -127,7 +129,8 @@ class _Failed(BaseException):
 
 def _limits(cost: Cost) -> tuple[float, float]:
     """CPU and wall-clock seconds after which a test is taken to run for ever."""
-    return 3 + 10 * cost.cpu_s, 30 + 20 * cost.wall_s
+    # The first test of a run may have to start a node, which the same test did not when it was noted.
+    return 5 + 10 * cost.cpu_s, 30 + 20 * cost.wall_s
 
 
 def _run_tests(
@@ -224,7 +227,8 @@ def _in_turn(
 class _Court:
     """Hands out runs, and turns what they say into verdicts."""
 
-    def __init__(self, cases: Sequence[Case]) -> None:
+    def __init__(self, cases: Sequence[Case], until: float = math.inf) -> None:
+        self._until = until
         self._covering = {fault.name: covering for fault, _, covering in cases}
         self._waiting = [_Run(fault, tests, fault.name) for fault, tests, _ in cases][::-1]
         self._suspected: dict[str, Result] = {}
@@ -233,9 +237,15 @@ class _Court:
         return self
 
     def __next__(self) -> _Run:
-        if not self._waiting:
+        if not self._waiting or now() > self._until:
             raise StopIteration
         return self._waiting.pop()
+
+    def unheard(self) -> Iterator[Result]:
+        """Give what nobody had the time to judge."""
+        for run in self._waiting:
+            covering = self._covering[run.fault.name]
+            yield Result(run.fault, "undecided", 0, covering, "there was no time for it")
 
     def hear(self, run: _Run, end: str) -> Result | None:
         """Judge a fault by how its run ended. None: the same tests are to run without it first."""
@@ -263,9 +273,18 @@ class _Court:
 
 
 def judge(
-    faults: Sequence[Fault], line_map: LineMap, *, budget_s: float, jobs: int, heard: Callable[[Result], None]
+    faults: Sequence[Fault],
+    line_map: LineMap,
+    *,
+    budget_s: float,
+    jobs: int,
+    heard: Callable[[Result], None],
+    until: float = math.inf,
 ) -> None:
-    """Run the tests that execute each fault, and hand over each result as soon as it is there."""
+    """Run the tests that execute each fault, and hand over each result as soon as it is there.
+
+    When the time is over, no more runs begin, and what is left is undecided.
+    """
     inner: list[Case] = []
     outer: list[Case] = []
     for fault in faults:
@@ -275,11 +294,45 @@ def judge(
         else:
             (outer if fault.at_import else inner).append((fault, tests, covering))
     if inner:
-        _judge_in_a_session(inner, line_map.costs, jobs, heard)
-    court = _Court(outer)
+        _judge_in_a_session(inner, line_map.costs, jobs, heard, until)
+    court = _Court(outer, until)
     for run, end in _in_turn(court, jobs, lambda run, slot: _fork(run, slot, _importing(line_map.costs))):
         if result := court.hear(run, end):
             heard(result)
+    for result in court.unheard():
+        heard(result)
+
+
+def judge_in_turn(
+    faults: Sequence[Fault],
+    line_maps: Iterable[Callable[[], LineMap]],
+    *,
+    budget_s: float,
+    jobs: int,
+    heard: Callable[[Result], None],
+    until: float = math.inf,
+) -> None:
+    """Ask the tests of one map after the other, each about what those before it did not notice.
+
+    Only the first of them are quick: what later ones notice has a verdict of its own.
+    """
+    waiting = {fault.name: Result(fault, "not executed") for fault in faults}
+    for number, line_map in enumerate(line_maps):
+        if not waiting:
+            return
+
+        def hear(result: Result, number: int = number) -> None:
+            before = waiting[result.fault.name]
+            if result.verdict in NOTICED:
+                del waiting[result.fault.name]
+                heard(replace(result, verdict="with a node") if number else result)
+            elif number == 0 or (before.verdict == "not executed" and result.verdict == "survived"):
+                waiting[result.fault.name] = result
+
+        left = [result.fault for result in waiting.values()]
+        judge(left, line_map(), budget_s=budget_s, jobs=jobs, heard=hear, until=until)
+    for result in waiting.values():
+        heard(result)
 
 
 def _planted_by_file(faults: Sequence[Fault]) -> dict[str, list[Fault]]:
@@ -308,6 +361,7 @@ def _judge_in_a_session(
     costs: Mapping[str, Cost],
     jobs: int,
     heard: Callable[[Result], None],
+    until: float,
 ) -> None:
     """Let one process import source and tests, which forks for each fault."""
     reading, writing = os.pipe()
@@ -317,7 +371,7 @@ def _judge_in_a_session(
         try:
             os.close(reading)
             quiet(str(CACHE / "session.log"))
-            _session(cases, costs, jobs, lambda result: _send(writing, result))
+            _session(cases, costs, jobs, lambda result: _send(writing, result), until)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -343,6 +397,7 @@ def _session(
     costs: Mapping[str, Cost],
     jobs: int,
     heard: Callable[[Result], None],
+    until: float,
 ) -> None:
     modules, outcome = Modules(_planted_by_file([fault for fault, _, _ in cases])), Outcome()
     modules.install()
@@ -351,7 +406,7 @@ def _session(
     def loop(items: dict[str, pytest.Item]) -> None:
         gc.collect()
         gc.freeze()
-        court = _Court(cases)
+        court = _Court(cases, until)
 
         def body(run: _Run) -> None:
             _run_tests(items, run, costs, modules.switch, outcome)
@@ -359,5 +414,7 @@ def _session(
         for run, end in _in_turn(court, jobs, lambda run, slot: _fork(run, slot, body)):
             if result := court.hear(run, end):
                 heard(result)
+        for result in court.unheard():
+            heard(result)
 
     print(*with_tests(files, outcome, loop), sep="\n", flush=True)

@@ -39,6 +39,8 @@ from tests.mutants.sessions import (
 
 QUICK: Final = ("tests/unit", "tests/property", "tests/golden", "tests/simulation")
 """What runs in the process of the test: no Java, no servers in processes of their own, no Spark."""
+WITH_NODES: Final = ("tests/cli", "tests/clients", "tests/registry")
+"""What runs beside a node: asked about faults that nothing quicker notices."""
 GOLDEN: Final = "tests/golden/"
 TEST_CPU_SECONDS_MAX: Final = 10.0
 """A test that takes more is not in the map."""

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from tests.mutants import faults, judging, line_map, planting
 from tests.mutants.__main__ import JUDGED, judgements, score, table
-from tests.mutants.faults import Site, Sites, chosen, named
+from tests.mutants.faults import Fault, Site, Sites, chosen, named
+from tests.mutants.judging import Result, Verdict, judge_in_turn
 from tests.mutants.line_map import Cost, LineMap
-from tests.mutants.sessions import Outcome
+from tests.mutants.sessions import Outcome, now
 
 SOURCE = '''
 LIMIT = 10
@@ -185,7 +186,92 @@ def test_what_is_judged_or_noticed_makes_the_score() -> None:
     assert score(counts) == "90%"
     assert score(counts + Counter({"undecided": 10})) == "45%"
     assert score(Counter({"judged": 1})) == "-"
+    with_nodes = counts + Counter({"with a node": 10})
+    assert (score(with_nodes), score(with_nodes, quick=True)) == ("95%", "45%")
     assert table([("wire", "killed"), ("model", "survived")]).splitlines()[-1].startswith("all ")
+
+
+def _ask_in_turn(
+    monkeypatch: pytest.MonkeyPatch, faults: list[Fault], *verdicts: dict[str, Verdict]
+) -> dict[str, tuple[str, int]]:
+    """Judge faults by maps whose tests are known to give these verdicts, and return what is heard."""
+    asked = iter(verdicts)
+
+    def judge(left: list[Fault], _map: LineMap, *, heard: Any, **_more: Any) -> None:
+        known = next(asked)
+        assert {fault.name for fault in left} == set(known)
+        for fault in left:
+            heard(Result(fault, known[fault.name], ran=len(known)))
+
+    monkeypatch.setattr(judging, "judge", judge)
+    found: dict[str, tuple[str, int]] = {}
+    maps = [lambda: LineMap([])] * len(verdicts)
+    judge_in_turn(
+        faults,
+        maps,
+        budget_s=1,
+        jobs=1,
+        heard=lambda result: found.update({result.fault.name: (result.verdict, result.ran)}),
+    )
+    return found
+
+
+def test_tests_beside_a_node_are_asked_only_about_what_quick_ones_let_pass(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = [
+        replace(fault, name=name) for fault, name in zip(chosen(["boxes.py"], "1"), "abcdef", strict=False)
+    ]
+    heard = _ask_in_turn(
+        monkeypatch,
+        faults,
+        {
+            "a": "killed",
+            "b": "timed out",
+            "c": "survived",
+            "d": "not executed",
+            "e": "not executed",
+            "f": "undecided",
+        },
+        {"c": "killed", "d": "survived", "e": "undecided", "f": "not executed"},
+    )
+    # Of two rounds that did not notice a fault, the first one is told, unless it had no test to ask.
+    assert heard == {
+        "a": ("killed", 6),
+        "b": ("timed out", 6),
+        "c": ("with a node", 4),
+        "d": ("survived", 4),
+        "e": ("not executed", 6),
+        "f": ("undecided", 6),
+    }
+
+
+def test_a_test_that_fails_without_the_fault_as_well_decides_nothing(tree: Path) -> None:
+    fault = next(chosen(["boxes.py"], "1"))
+    for end, verdict in (
+        ("failed 0 too busy", "undecided"),
+        ("stopped 0", "undecided"),
+        ("reached", "killed"),
+        ("unreached", "killed"),
+    ):
+        court = judging._Court([(fault, ["test_a"], 1)])
+        assert court.hear(next(court), "failed 0 AssertionError") is None
+        control = next(court)
+        assert control.active == "", "the same test, without the fault"
+        result = court.hear(control, end)
+        assert result is not None
+        assert result.verdict == verdict
+
+
+def test_when_the_time_is_over_what_is_left_is_undecided(tree: Path) -> None:
+    faults = list(chosen(["boxes.py"], "1"))
+    court = judging._Court([(fault, ["test_a"], 1) for fault in faults], until=now() - 1)
+    assert next(court, None) is None
+    left = list(court.unheard())
+    assert {result.verdict for result in left} == {"undecided"}
+    assert len(left) == len(faults)
+    in_time = judging._Court([(faults[0], ["test_a"], 1)], until=now() + 1_000)
+    assert next(in_time).fault == faults[0]
 
 
 def test_each_judged_fault_has_a_reason_and_a_module_that_is_there() -> None:

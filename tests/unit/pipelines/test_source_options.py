@@ -1,5 +1,7 @@
 """The options of a source mean what they mean in Spark's own Kafka source, and nothing else passes."""
 
+from typing import Any
+
 import pytest
 
 from ottla.client.fetching import IsolationLevel
@@ -76,12 +78,80 @@ def test_times_win_over_offsets() -> None:
         (True, {"kafka.isolation.level": "some"}, "read_committed"),
         (True, {"startingOfsets": "earliest"}, "unknown option 'startingofsets'"),
         (True, {"subscribePattern": "("}, "exactly one of"),
+        (True, {"subscribe": "", "subscribePattern": "("}, "not a valid regular expression"),
+        (True, {"subscribe": " , "}, "names no topic"),
+        (True, {"subscribe": "", "assign": '{"a":["x"]}'}, "'x' is not the number of a partition"),
+        (True, {"subscribe": "", "assign": '{"a":[null]}'}, "None is not the number of a partition"),
+        (True, {"subscribe": "", "assign": "[]"}, "assign must be a JSON object of topics"),
+        (True, {"startingOffsets": '{"a": {"x": 1}}'}, "'x' is not the number of a partition"),
+        (True, {"startingOffsets": '{"a": {"0": "1"}}'}, "'1' for a-0"),
+        (True, {"startingOffsetsByTimestamp": '{"a": {"0": -1}}'}, "-1 for a-0"),
+        (True, {"startingTimestamp": "-1"}, "startingTimestamp is '-1': it must be a positive number"),
+        (False, {"endingOffsets": '{"a": {"0": -2}}'}, "-2 for a-0"),
+        (False, {"endingOffsetsByTimestamp": '{"a": {"0": -1}}'}, "-1 for a-0"),
+        (True, {"minPartitions": "many"}, "minPartitions is 'many': it must be a positive number"),
+        (True, {"maxTriggerDelay": "5 weeks"}, "write a number and ms, s, m, h or d"),
         (True, {"startingOffsetsByTimestampStrategy": "x"}, "'error' or 'latest'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(is_streaming: bool, given: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
         parse(is_streaming, **given)
+
+
+def test_all_that_may_be_said_is_heard() -> None:
+    more: dict[str, Any] = {
+        "kafkaConsumer.pollTimeoutMs": "6",
+        "kafka.max.partition.fetch.bytes": "7",
+        "kafka.isolation.level": "read_committed",
+    }
+    options = parse(
+        subscribe=" b, a,b ",
+        startingTimestamp="0",
+        startingOffsetsByTimestampStrategy="latest",
+        failOnDataLoss="False",
+        includeHeaders="true",
+        minOffsetsPerTrigger="2",
+        maxTriggerDelay="3 min",
+        minPartitions="4",
+        maxRecordsPerPartition="5",
+        path="added by Spark",
+        **more,
+    )
+    assert options.subscription == Subscription(topics=("b", "a"))
+    assert options.starting == Position(timestamp_ms=0)
+    assert (options.late_timestamp_is_latest, options.fail_on_data_loss, options.include_headers) == (
+        True,
+        False,
+        True,
+    )
+    assert (options.min_offsets_per_trigger, options.max_trigger_delay_ms) == (2, 180_000)
+    assert (options.min_partitions, options.max_records_per_partition) == (4, 5)
+    assert (options.poll_timeout_ms, options.partition_fetch_bytes) == (6, 7)
+    assert options.isolation is IsolationLevel.READ_COMMITTED
+    assert options.ending == Position(place=LATEST)
+
+
+def test_what_is_not_said_has_a_default() -> None:
+    options = parse()
+    assert (options.min_offsets_per_trigger, options.max_trigger_delay_ms) == (None, 900_000)
+    assert (options.min_partitions, options.max_records_per_partition) == (0, None)
+    assert (options.poll_timeout_ms, options.partition_fetch_bytes) == (120_000, 4 << 20)
+    assert not options.late_timestamp_is_latest
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("7", 7), ("7ms", 7), ("7 s", 7_000), ("7m", 420_000), ("2h", 7_200_000), ("1D", 86_400_000)],
+)
+def test_a_delay_has_a_unit_or_is_in_milliseconds(text: str, milliseconds: int) -> None:
+    assert parse(maxTriggerDelay=text).max_trigger_delay_ms == milliseconds
+
+
+def test_partitions_may_be_assigned_one_by_one() -> None:
+    options = parse(subscribe="", assign='{"a": [1, "0"], "b": 2}')
+    named = (TopicPartition("a", 1), ZERO, TopicPartition("b", 2))
+    assert options.subscription == Subscription(partitions=named)
 
 
 def test_address_of_a_broker_is_needed() -> None:
