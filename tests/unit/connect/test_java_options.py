@@ -43,11 +43,11 @@ DEBEZIUM = {
         (JDBC_SOURCE, "connection.loginTimeout", "10"),
         (JDBC_SINK, "dialect.name", "OracleDatabaseDialect"),
         (JDBC_SINK, "jdbc.credentials.provider.class", "com.example.Vault"),
-        (DEBEZIUM, "decimal.handling.mode", "string"),
+        (DEBEZIUM, "hstore.handling.mode", "json"),
         (DEBEZIUM, "publish.via.partition.root", "false"),
-        (DEBEZIUM, "column.mask.with.12.chars", "public.users.name"),
+        (DEBEZIUM, "column.propagate.source.type", "public.users.name"),
         (DEBEZIUM, "signal.data.collection", "public.signals"),
-        (DEBEZIUM, "heartbeat.interval.ms", "5000"),
+        (DEBEZIUM, "notification.enabled.channels", "log"),
     ],
 )
 def test_what_is_not_supported_is_named_in_the_answer(

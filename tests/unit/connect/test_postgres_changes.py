@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from ottla.connect.connectors.sql.pgoutput import (
 )
 from ottla.connect.connectors.sql.postgres_changes import PostgresChangesTask
 from ottla.connect.connectors.sql.postgres_transactions import Visible
-from ottla.connect.connectors.sql.postgres_values import TIMESTAMP_OID
+from ottla.connect.connectors.sql.postgres_values import NUMERIC_OID, TIMESTAMP_OID
 from ottla.connect.connectors.sql.replication_stream import ReadTo
 from ottla.connect.data.record import Record
 from ottla.connect.errors import ConnectError
@@ -402,6 +403,12 @@ def test_a_partitioned_table_is_one(server: Server) -> None:
     start(publication_autocreate_mode="disabled")
 
 
+def test_a_publication_may_have_all_tables(server: Server) -> None:
+    start(publication_autocreate_mode="all_tables")
+    (made,) = [text for text, _ in server.told("CREATE PUBLICATION")]
+    assert made.endswith("FOR ALL TABLES WITH (publish_via_partition_root = true)")
+
+
 def test_a_publication_of_all_tables_lacks_none(server: Server) -> None:
     server.published, server.publishes_all = [], True
     start()
@@ -425,6 +432,76 @@ def test_only_the_rows_that_are_there_need_no_slot(server: Server) -> None:
     asyncio.run(task.stop())
     assert server.slots == []
     assert server.told("PUBLICATION ") == server.told("pg_drop_replication_slot") == []
+
+
+def test_what_is_hidden_is_neither_in_the_row_before_nor_in_the_one_after(server: Server) -> None:
+    server.slots = ["debezium"]
+    stamp = RelationColumn("at", TIMESTAMP_OID, -1, False)
+    relation = ITEMS._replace(columns=(*ITEMS.columns, stamp), identity="f")
+    # It could not be converted.
+    cells = ("1", "secret", "infinity")
+    changes = (Change("u", 7, before=cells, after=("1", UNCHANGED, "infinity")),)
+    server.log = [relation, *transaction(5, 60, *changes)]
+    (record,) = poll(
+        start(
+            AT,
+            **{
+                "column.exclude.list": "public.items.at,public.items.id",
+                "column.mask.with.2.chars": ".*[.]a",
+            },
+        )
+    )
+    assert shown([record]) == [("u", {"a": "**"}, {"a": "**"})]
+    # A key has all of its columns.
+    assert record.key == {"id": 1}
+    assert record.value_schema is not None
+    after = record.value_schema.field_named("after")
+    assert after is not None
+    assert [item.name for item in after.schema.fields] == ["a"]
+
+
+def test_a_column_of_the_key_is_not_masked(server: Server) -> None:
+    server.slots = ["debezium"]
+    keyed = (ITEMS.columns[0], ITEMS.columns[1]._replace(is_key=True))
+    server.log = [ITEMS._replace(columns=keyed), *transaction(5, 60, Change("c", 7, after=("1", "x")))]
+    task = start(AT, **{"column.mask.with.2.chars": ".*[.]a"})
+    with pytest.raises(ConnectError, match=r"column 'a' of public\.items is a part of the key"):
+        poll(task)
+
+
+@pytest.mark.parametrize(("mode", "found"), [("precise", "1.50"), ("double", 1.5), ("string", "1.50")])
+def test_decimals_have_the_form_that_was_asked_for(server: Server, mode: str, found: object) -> None:
+    server.slots = ["debezium"]
+    columns = (ITEMS.columns[0], RelationColumn("n", NUMERIC_OID, -1, False))
+    server.log = [ITEMS._replace(columns=columns), *transaction(5, 60, Change("c", 7, after=("1", "1.50")))]
+    (record,) = poll(start(AT, decimal_handling_mode=mode))
+    assert record.value["after"]["n"] == found
+
+
+def test_heartbeats_have_the_position_and_may_change_the_database(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [100.0]
+    monkeypatch.setattr(postgres_changes, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    server.slots = ["debezium"]
+    query = "INSERT INTO beats VALUES (now())"
+    task = start(AT, **{"heartbeat.interval.ms": "5000", "heartbeat.action.query": query})
+    server.log = [ReadTo(0xAB)]
+    assert (poll(task), server.told(query)) == ([], [])
+    now_s[0] += 5.0
+    server.log += [ITEMS, *transaction(5, 0xB0, Change("c", 7, after=("1", "x")))[:-1]]
+    assert len(poll(task)) == 1
+    # Not in the middle of a transaction.
+    server.log.append(Commit(0xB8))
+    (beat,) = poll(task)
+    assert (beat.topic, beat.key, beat.source_offset) == (
+        "__debezium-heartbeat.p",
+        {"serverName": "p"},
+        {"lsn": 0xB8},
+    )
+    assert list(beat.value) == ["ts_ms"]
+    assert len(server.told(query)) == 1
+    assert poll(task) == []
 
 
 def test_a_value_that_cannot_be_converted_names_its_row_and_column(server: Server) -> None:

@@ -10,15 +10,12 @@ from ottla.connect.plugins import Unsupported
 
 _FIXED: Final = "there is one form of names"
 UNSUPPORTED: Final = {
-    "column.": Unsupported("use the transformations ReplaceField and MaskField"),
+    "column.propagate.": Unsupported("types of the database are not passed on"),
     "message.key.columns": Unsupported("use the transformation ValueToKey"),
     "signal.": Unsupported("signals and incremental snapshots are not there"),
     "incremental.snapshot.": Unsupported("signals and incremental snapshots are not there"),
     "read.only": Unsupported("signals and incremental snapshots are not there", ("false",)),
     "notification.": Unsupported("follow the status of the connector"),
-    "heartbeat.interval.ms": Unsupported("the slot moves on by itself", ("0",)),
-    "heartbeat.action.query": Unsupported("the slot moves on by itself"),
-    "decimal.handling.mode": Unsupported("use the transformation Cast", ("precise",)),
     "hstore.handling.mode": Unsupported("values of hstore are text"),
     "interval.handling.mode": Unsupported("intervals are text", ("string",)),
     "binary.handling.mode": Unsupported("bytes stay bytes", ("bytes",)),
@@ -64,7 +61,6 @@ NEEDLESS: Final = frozenset(
         "slot.max.retries",
         "slot.retry.delay.ms",
         "xmin.fetch.interval.ms",
-        "topic.heartbeat.prefix",
         "topic.cache.size",
         "topic.transaction",
         "include.schema.changes",

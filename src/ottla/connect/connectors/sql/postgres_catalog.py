@@ -33,6 +33,7 @@ _UNIDENTIFIED: Final = (
     "WHERE c.relkind IN ('r', 'p') AND (c.relreplident = 'n' OR (c.relreplident = 'd' AND NOT EXISTS "
     "(SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)))"
 )
+_BY_ROOT: Final = " WITH (publish_via_partition_root = true)"
 _PUBLISHED: Final = (
     "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s UNION "
     "SELECT n.nspname, c.relname FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid "
@@ -129,8 +130,11 @@ class Catalog:
             )
         listed = ", ".join(item.quoted for item in missing)
         has_partitions = any(item.is_partitioned for item in tables)
+        if not found and self._config.get("publication.autocreate.mode") == "all_tables":
+            self._database.query(f"CREATE PUBLICATION {name} FOR ALL TABLES{_BY_ROOT}")
+            return
         if not found:
-            by_root = " WITH (publish_via_partition_root = true)" if has_partitions else ""
+            by_root = _BY_ROOT if has_partitions else ""
             self._database.query(f"CREATE PUBLICATION {name} FOR TABLE {listed}{by_root}")
             return
         if missing:

@@ -16,20 +16,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ottla.connect.configs.keys import Kind, parse
+from ottla.connect.connectors.sql.column_rules import ColumnRules, column_errors
 from ottla.connect.connectors.sql.debezium_options import NEEDLESS, UNSUPPORTED
+from ottla.connect.connectors.sql.heartbeats import Heartbeats
 from ottla.connect.connectors.sql.pgoutput import Relation, decode
 from ottla.connect.connectors.sql.postgres_catalog import Catalog, Table, quoted_name
 from ottla.connect.connectors.sql.postgres_changes_keys import KEYS
-from ottla.connect.connectors.sql.postgres_records import Moment, TableRecords
+from ottla.connect.connectors.sql.postgres_records import Moment, RecordColumn, TableRecords
 from ottla.connect.connectors.sql.postgres_transactions import Progress, Transactions, is_position
-from ottla.connect.connectors.sql.postgres_values import Precision, schema_of
+from ottla.connect.connectors.sql.postgres_values import MODIFIER_BASE, Decimals, Precision, schema_of
 from ottla.connect.data.record import Record
-from ottla.connect.data.schema import optional, to_ms
+from ottla.connect.data.schema import STRING, optional, to_ms
 from ottla.connect.errors import ConnectError
 from ottla.connect.plugins import Config, ConnectorPlugin, Offset, PluginKind
 from ottla.connect.running.task import SourceContext, SourceTask
 
 _logger = logging.getLogger(__name__)
+_TEXTS_WITH_LENGTH: Final = (1042, 1043)
 _INITIAL_ONLY: Final = "initial_only"
 _SLOT_FREE_TRIES: Final = 40
 _SLOT_FREE_PAUSE_S: Final = 0.25
@@ -48,7 +51,10 @@ class PostgresChangesTask(SourceTask):
         self._slot = config.get("slot.name", "debezium")
         self._publication = config.get("publication.name", "dbz_publication")
         self._snapshot_mode = config.get("snapshot.mode", "initial")
+        self._rules = ColumnRules(config)
         self._precision = Precision(config.get("time.precision.mode", Precision.ADAPTIVE))
+        self._decimals = Decimals(config.get("decimal.handling.mode", Decimals.PRECISE))
+        self._heartbeats = Heartbeats(config, time.monotonic())
         self._interval_s = int(config.get("poll.interval.ms", "500")) / 1000
         self._rows_at_once = int(config.get("snapshot.fetch.size", "2000"))
         self._changes_max = int(config.get("max.batch.size", "2048"))
@@ -174,13 +180,33 @@ class PostgresChangesTask(SourceTask):
     def _table_records(
         self, table: Table, columns: Iterable[tuple[str, int, int, bool]], required: set[str]
     ) -> TableRecords:
-        typed = []
-        for name, oid, modifier, is_key in columns:
-            schema = schema_of(oid, modifier, self._precision)
-            typed.append((name, schema if name in required else optional(schema), is_key))
+        shown = [
+            self._column(table, name, oid, modifier, is_key=is_key, is_required=name in required)
+            for name, oid, modifier, is_key in columns
+        ]
         adds_tombstones = self._config.get("tombstones.on.delete", "true").lower() == "true"
         return TableRecords(
-            self._prefix, self._config["database.dbname"], table, typed, adds_tombstones=adds_tombstones
+            self._prefix, self._config["database.dbname"], table, shown, adds_tombstones=adds_tombstones
+        )
+
+    def _column(
+        self, table: Table, name: str, oid: int, modifier: int, *, is_key: bool, is_required: bool
+    ) -> RecordColumn:
+        schema = schema_of(oid, modifier, self._precision, self._decimals)
+        change = None
+        if schema == STRING:
+            change = self._rules.change(str(table), name, _length_max(oid, modifier))
+        if change is not None and is_key:
+            raise ConnectError(
+                f"column {name!r} of {table} is a part of the key, which cannot be masked or cut: take it "
+                "out of the option, or choose another replica identity"
+            )
+        return RecordColumn(
+            name,
+            schema if is_required else optional(schema),
+            is_key,
+            self._rules.shows(str(table), name),
+            change,
         )
 
     # Changes
@@ -209,7 +235,17 @@ class PostgresChangesTask(SourceTask):
             # What nobody wants is never committed, and need not come again all the same.
             self._confirm()
         messages = await self._stream.read(self._changes_max, self._interval_s)
-        return await asyncio.to_thread(self._take, messages) if messages else []
+        records = await asyncio.to_thread(self._take, messages) if messages else []
+        if self.may_commit and self._heartbeats.is_due(time.monotonic()):
+            records.append(await asyncio.to_thread(self._heartbeat))
+        return records
+
+    def _heartbeat(self) -> Record:
+        assert self._transactions is not None, "changes are followed"
+        if self._heartbeats.query:
+            self._database.query(self._heartbeats.query)
+        read_to_lsn = max(self._progress.lsn, self._transactions.read_to_lsn)
+        return self._heartbeats.record(self._partition, self._progress.offset(read_to_lsn))
 
     def _take(self, messages: Iterable[Any]) -> list[Record]:
         assert self._transactions is not None, "changes are followed"
@@ -268,9 +304,21 @@ class PostgresChangesTask(SourceTask):
         self._database.query("SELECT pg_drop_replication_slot(%s)", (self._slot,))
 
 
+def _length_max(oid: int, modifier: int) -> int | None:
+    """Return how many characters a column takes."""
+    return modifier - MODIFIER_BASE if oid in _TEXTS_WITH_LENGTH and modifier >= MODIFIER_BASE else None
+
+
 def _lsn(text: Any) -> int:
     high, _, low = str(text).partition("/")
     return (int(high, 16) << 32) | int(low, 16)
+
+
+def _errors(config: Config) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, text in column_errors(config):
+        found.setdefault(name, []).append(text)
+    return found
 
 
 def _check_offsets(_config: Config, offsets: Iterable[Offset]) -> None:
@@ -293,7 +341,9 @@ PLUGINS: Final = (
         delivery="exactly once",
         alias="PostgresChanges",
         task_class="io.debezium.connector.postgresql.PostgresConnectorTask",
+        errors=_errors,
         check_offsets=_check_offsets,
+        open_prefixes=("column.truncate.", "column.mask."),
         unsupported=UNSUPPORTED,
         needless=NEEDLESS,
     ),

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ottla.connect.configs.keys import Importance, Key, Kind, all_patterns, at_least, one_of
-from ottla.connect.connectors.sql.postgres_values import Precision
+from ottla.connect.connectors.sql.postgres_values import Decimals, Precision
 
 _LOW, _MEDIUM = Importance.LOW, Importance.MEDIUM
 
@@ -29,6 +29,14 @@ KEYS: Final = (
     Key("table.exclude.list", Kind.LIST, "Patterns of tables not to follow.", [], check=all_patterns),
     Key("schema.include.list", Kind.LIST, "Patterns of schemas. Empty: all.", [], check=all_patterns),
     Key("schema.exclude.list", Kind.LIST, "Patterns of schemas not to follow.", [], check=all_patterns),
+    Key(
+        "column.include.list",
+        Kind.LIST,
+        "Patterns of columns that rows have, as schema.table.column. Empty: all. Keys have all of theirs.",
+        [],
+        _MEDIUM,
+    ),
+    Key("column.exclude.list", Kind.LIST, "Patterns of columns that rows do not have.", [], _MEDIUM),
     Key("slot.name", Kind.STRING, "The replication slot. It is made if it is not there.", "debezium"),
     Key(
         "slot.drop.on.stop",
@@ -43,10 +51,11 @@ KEYS: Final = (
     Key(
         "publication.autocreate.mode",
         Kind.STRING,
-        "filtered: the publication gets the tables that are followed. disabled: it must have them.",
+        "filtered: the publication gets the tables that are followed. all_tables: it gets all, which needs a "
+        "superuser. disabled: it must have them.",
         "filtered",
         _MEDIUM,
-        check=one_of("filtered", "disabled"),
+        check=one_of("filtered", "all_tables", "disabled"),
     ),
     Key(
         "skipped.operations",
@@ -89,6 +98,38 @@ KEYS: Final = (
         Precision.ADAPTIVE.value,
         _MEDIUM,
         check=one_of(*(item.value for item in Precision)),
+    ),
+    Key(
+        "decimal.handling.mode",
+        Kind.STRING,
+        "precise: decimals are Connect's own, or text if the column has no scale. double: numbers, which may "
+        "lose digits. string: text.",
+        Decimals.PRECISE.value,
+        _MEDIUM,
+        check=one_of(*(item.value for item in Decimals)),
+    ),
+    Key(
+        "heartbeat.interval.ms",
+        Kind.LONG,
+        "How often a record says that the connector lives, in the topic of topic.heartbeat.prefix and "
+        "topic.prefix. 0: never.",
+        0,
+        _LOW,
+        check=at_least(0),
+    ),
+    Key(
+        "heartbeat.action.query",
+        Kind.STRING,
+        "A statement that is run with each heartbeat, so that a database that nobody changes has a change.",
+        "",
+        _LOW,
+    ),
+    Key(
+        "topic.heartbeat.prefix",
+        Kind.STRING,
+        "What the name of the topic for heartbeats begins with.",
+        "__debezium-heartbeat",
+        _LOW,
     ),
     Key(
         "tombstones.on.delete",

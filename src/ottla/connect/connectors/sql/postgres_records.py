@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.connect.connectors.sql.column_rules import Change as ColumnChange
 from ottla.connect.connectors.sql.database import named_row
 from ottla.connect.connectors.sql.pgoutput import UNCHANGED, Cell, Change, Unchanged
 from ottla.connect.connectors.sql.postgres_catalog import Table
@@ -32,6 +33,18 @@ _SOURCE: Final = struct(
 _Row = dict[str, Any]
 
 
+class RecordColumn(NamedTuple):
+    """A column of a table, and how its values are shown."""
+
+    name: str
+    schema: Schema
+    is_key: bool = False
+    is_shown: bool = True
+    """Whether rows have it. Keys have it in any case."""
+    change: ColumnChange | None = None
+    """What is done to its values."""
+
+
 class Moment(NamedTuple):
     """Where and when something was read, and the position behind it."""
 
@@ -49,7 +62,7 @@ class TableRecords:
         prefix: str,
         database: str,
         table: Table,
-        columns: Iterable[tuple[str, Schema, bool]],
+        columns: Iterable[RecordColumn],
         *,
         adds_tombstones: bool,
     ) -> None:
@@ -60,10 +73,13 @@ class TableRecords:
         self._partition = {"server": prefix}
         self.topic = f"{prefix}.{table}"
         listed = list(columns)
-        self._columns = [(name, schema) for name, schema, _ in listed]
-        self.keys = [name for name, _, is_key in listed if is_key]
-        row = struct(dict(self._columns), name=f"{self.topic}.Value", is_optional=True)
-        key = {name: schema for name, schema, is_key in listed if is_key}
+        self._columns = [(item.name, item.schema) for item in listed]
+        self.keys = [item.name for item in listed if item.is_key]
+        self._changes = {item.name: item.change for item in listed if item.change is not None}
+        self._hidden = [item.name for item in listed if not item.is_shown]
+        shown = {item.name: item.schema for item in listed if item.is_shown}
+        row = struct(shown, name=f"{self.topic}.Value", is_optional=True)
+        key = {item.name: item.schema for item in listed if item.is_key}
         self._key_schema = struct(key, name=f"{self.topic}.Key") if self.keys else None
         self._envelope = struct(
             {
@@ -126,12 +142,23 @@ class TableRecords:
                 return cell
             return from_text(schema, cell)
 
+        if self._hidden:
+            # What nobody sees need not be converted, and is named in no error.
+            needed = [name in self.keys or name not in self._hidden for name, _ in self._columns]
+            cells = [cell if is_needed else None for cell, is_needed in zip(cells, needed, strict=True)]
         row = named_row(str(self._table), self._columns, cells, self.keys, typed)
         for name, schema in self._columns:
             if row[name] is UNCHANGED:
                 known = None if before is None else before.get(name)
                 row[name] = known if known is not None else _unavailable(schema)
+            elif (change := self._changes.get(name)) is not None:
+                row[name] = change(row[name])
         return row
+
+    def _shown(self, row: _Row | None) -> _Row | None:
+        if row is None or not self._hidden:
+            return row
+        return {name: value for name, value in row.items() if name not in self._hidden}
 
     def _key(self, row: _Row | None) -> _Row | None:
         return {name: (row or {}).get(name) for name in self.keys} if self.keys else None
@@ -171,7 +198,13 @@ class TableRecords:
             "lsn": at.lsn,
         }
         now_ms = to_ms(datetime.datetime.now(datetime.UTC))
-        value = {"before": before, "after": after, "source": source, "op": kind, "ts_ms": now_ms}
+        value = {
+            "before": self._shown(before),
+            "after": self._shown(after),
+            "source": source,
+            "op": kind,
+            "ts_ms": now_ms,
+        }
         key = None if kind == "t" else self._key(after if after is not None else before)
         return Record(
             self.topic,

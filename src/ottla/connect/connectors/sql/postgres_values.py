@@ -88,8 +88,24 @@ class Precision(StrEnum):
     """As Connect's own types, in milliseconds."""
 
 
-def schema_of(oid: int, modifier: int, precision: Precision = Precision.CONNECT) -> Schema:
+class Decimals(StrEnum):
+    """How decimals are written, by Debezium's names."""
+
+    PRECISE = "precise"
+    """As Connect's own type, or as text if the column has no scale."""
+    DOUBLE = "double"
+    STRING = "string"
+
+
+def schema_of(
+    oid: int,
+    modifier: int,
+    precision: Precision = Precision.CONNECT,
+    decimals: Decimals = Decimals.PRECISE,
+) -> Schema:
     """Return the schema of a type of PostgreSQL."""
+    if oid == NUMERIC_OID and decimals is not Decimals.PRECISE:
+        return FLOAT64 if decimals is Decimals.DOUBLE else TEXT
     if oid == NUMERIC_OID and modifier >= MODIFIER_BASE:
         scale = (modifier - MODIFIER_BASE) & _SCALE_MASK
         # From version 15 on a scale may be negative. Such numbers are whole ones.
