@@ -5,6 +5,7 @@ and goes back to the bootstrap addresses when every broker it knows is gone.
 """
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, TypeVar
@@ -58,6 +59,7 @@ class Cluster:
         self._connections: dict[tuple[int, int], BrokerConnection] = {}
         self._opening: dict[tuple[int, int], asyncio.Lock] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
+        self._looking: asyncio.Task[None] | None = None
         self._is_closed = False
 
     async def start(self) -> None:
@@ -68,6 +70,8 @@ class Cluster:
     async def close(self) -> None:
         """Close all connections. One that is just being opened is closed once it is open."""
         self._is_closed = True
+        if self._looking is not None:
+            self._looking.cancel()
         connections = list(self._connections.values())
         # A caller who is cancelled while one closes must not keep the others open.
         for connection in connections:
@@ -97,18 +101,41 @@ class Cluster:
             address = self.topology.brokers.get(node_id)
             if address is None:
                 raise ConnectionLost(f"there is no broker {node_id} in the cluster that clients can reach")
-            self._connections[key] = connection = await self._open(address)
+            try:
+                self._connections[key] = connection = await self._open(address)
+            except ConnectionLost:
+                self._look_around()
+                raise
             return connection
 
-    async def any_connection(self) -> BrokerConnection:
-        """Return a connection to whichever broker is least busy, or any that can be reached."""
+    def _look_around(self) -> None:
+        """Ask a broker that is there where the others are: one that cannot be reached may be elsewhere now.
+
+        Nobody waits for that, since the one that is asked may be slow.
+        """
+        if self._is_closed or (self._looking is not None and not self._looking.done()):
+            return
+        there = self._least_busy()
+        if there is not None:
+            self._looking = asyncio.create_task(self._look_around_from(there))
+
+    async def _look_around_from(self, connection: BrokerConnection) -> None:
+        with contextlib.suppress(ClientError):
+            await self._refresh_over(connection, ())
+
+    def _least_busy(self) -> BrokerConnection | None:
         open_ones = [
             connection
             for (_, lane), connection in self._connections.items()
             if lane == MAIN_LANE and connection.is_usable
         ]
-        if open_ones:
-            return min(open_ones, key=lambda connection: connection.in_flight)
+        return min(open_ones, key=lambda connection: connection.in_flight, default=None)
+
+    async def any_connection(self) -> BrokerConnection:
+        """Return a connection to whichever broker is least busy, or any that can be reached."""
+        connection = self._least_busy()
+        if connection is not None:
+            return connection
         for node_id in list(self.topology.brokers):
             try:
                 return await self.connection(node_id)

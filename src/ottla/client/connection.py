@@ -115,6 +115,24 @@ class BrokerConnection:
         """How many requests wait for their answer."""
         return len(self._waiting)
 
+    @property
+    def takes_more(self) -> bool:
+        """Say whether what was sent has left, but for a little. More would only fill up the memory here."""
+        return self._receiver.takes_more.is_set()
+
+    async def until_it_takes_more(self) -> None:
+        """Wait until what was sent has left. A broker that reads nothing for too long is given up."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._receiver.takes_more.wait()
+        except TimeoutError:
+            error = RequestTimedOut(
+                f"{self.address} reads nothing of what is sent to it: it may be overloaded"
+            )
+            self._lose(error)
+            self._transport.abort()
+            raise error from None
+
     def version_for(self, request: type[Any], at_most: int | None = None) -> int:
         """Return the newest version of a request that both sides know."""
         spec = spec_of(request)

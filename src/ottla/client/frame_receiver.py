@@ -32,6 +32,17 @@ class FrameReceiver(asyncio.BufferedProtocol):
         self._view = memoryview(bytearray(_BUFFER_BYTES_MIN))
         self._end = 0
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.takes_more = asyncio.Event()
+        """Set while the other side reads what is written. Whoever waits for no answer has to look at it."""
+        self.takes_more.set()
+
+    def pause_writing(self) -> None:
+        """Take note that what was written before has not left yet."""
+        self.takes_more.clear()
+
+    def resume_writing(self) -> None:
+        """Take note that it has left."""
+        self.takes_more.set()
 
     def get_buffer(self, _sizehint: int) -> memoryview:
         """Say where the next bytes go."""
@@ -47,6 +58,7 @@ class FrameReceiver(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell that the stream is over."""
+        self.takes_more.set()
         self._lost(exc)
         if not self.closed.done():
             self.closed.set_result(None)

@@ -32,6 +32,8 @@ _SETTINGS: Final = {
     "group.share.min.heartbeat.interval.ms": "500",
 }
 WAITS_MAX: Final = 400
+AT_END: Final = -1
+"""Cut off when the work is done, but the caller has not got what came of it."""
 _QUIET_S: Final = 5
 
 
@@ -40,6 +42,7 @@ class Cut:
 
     def __init__(self, at: int, *, is_late: bool) -> None:
         self._at = at
+        self.is_at_end = at == AT_END
         self._is_late = is_late
         self._waits = 0
         self.was_cut = False
@@ -195,7 +198,13 @@ def cut_everywhere(scene: Scene, features: tuple[str, ...] = ()) -> int:
 
 
 def interrupt_everywhere(scene: BlockingScene, stage: Stage) -> int:
-    """Play a scene of clients without an event loop, with Ctrl-C at each wait of the call."""
+    """Play a scene of clients without an event loop, with Ctrl-C at each wait of the call, and at its end."""
+    cut = Cut(AT_END, is_late=True)
+    try:
+        stage.play_blocking(scene, cut)
+    except BaseException as error:
+        error.add_note("Ctrl-C came when the call was done, and had not returned")
+        raise
     return _cut_everywhere(lambda cut: stage.play_blocking(scene, cut))
 
 

@@ -40,6 +40,10 @@ class SimulatedThread:
         cut = self.cut
         if cut is None or cut.was_cut:
             return self.loop.run(coroutine)
+        if cut.is_at_end:
+            self.loop.run(coroutine)
+            cut.was_cut = True
+            raise KeyboardInterrupt
 
         async def cutting() -> T | None:
             return await cut(coroutine)
@@ -268,6 +272,30 @@ def working_on_a_queue(stage: Stage, cut: Cut) -> None:
     work()
 
 
+def polling_a_queue(stage: Stage, cut: Cut) -> None:
+    topic, group = filled(stage), stage.loop.run(stage.share_group())
+    with sync.ShareConsumer(stage.bootstrap, group_id=group) as consumer:
+        consumer.subscribe([topic])
+        seen = [record.value for record in interrupted(cut, lambda: consumer.poll(20_000)) or ()]
+        for _ in range(20):
+            seen += [record.value for record in consumer.poll()]
+    assert sorted(seen) == VALUES
+
+
+def committing_what_was_seen_of_a_queue(stage: Stage, cut: Cut) -> None:
+    topic, group = filled(stage), stage.loop.run(stage.share_group())
+    seen: list[bytes] = []
+    with sync.ShareConsumer(stage.bootstrap, group_id=group) as consumer:
+        consumer.subscribe([topic])
+        seen += [record.value for record in interrupted(cut, lambda: consumer.poll(20_000)) or ()]
+        consumer.commit()
+    with sync.ShareConsumer(stage.bootstrap, group_id=group) as consumer:
+        consumer.subscribe([topic])
+        for _ in range(20):
+            seen += [record.value for record in consumer.poll()]
+    assert sorted(seen) == VALUES
+
+
 def test_a_transaction_without_one_of_its_records_cannot_be_committed(stage: Stage) -> None:
     topic = topic_of(stage)
     with sync.Producer(stage.bootstrap, transactional_id="t", max_request_size=1000) as producer:
@@ -294,6 +322,8 @@ SCENES = (
     unsubscribing,
     closing_a_consumer,
     working_on_a_queue,
+    polling_a_queue,
+    committing_what_was_seen_of_a_queue,
 )
 
 

@@ -372,3 +372,23 @@ def test_metadata_is_refreshed_now_and_then_and_topics_without_use_are_forgotten
         return refresh
 
     run(scene, **{"metadata.max.age.ms": "100"})
+
+
+def test_a_topic_that_is_made_again_while_an_answer_is_on_its_way_does_not_know_the_producer() -> None:
+    async def scene(world: World) -> None:
+        await known(world, FIRST)
+        first = world.send(FIRST, b"old")
+        await world.settle()
+        old = world.cluster.topology
+        view = old.topics["t"]._replace(topic_id=Uuid(b"made once more.."))
+        world.cluster.topology = replace(old, topics={"t": view}, topic_names={view.topic_id: "t"})
+        connection = world.cluster.connections[0]
+        connection.answer()
+        await first.result()
+        for value in values(2):
+            world.send(FIRST, value)
+        await world.settle()
+        # If the first one were refused, a log that knows nobody would take the second, and then the first.
+        assert connection.in_flight == 1
+
+    run(scene)

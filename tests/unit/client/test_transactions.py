@@ -96,7 +96,7 @@ async def one_more(transactions: Transactions, coordinator: Coordinator) -> None
     coordinator.hook = None
     transactions.begin()
     assert await transactions.may_send(WHERE)
-    await transactions.end(commit=True)
+    await transactions.end(commit=True, number=transactions.number)
     assert transactions.state is TransactionState.READY
 
 
@@ -107,8 +107,8 @@ def test_a_transaction_without_one_of_its_records_cannot_be_committed(is_v2: boo
         transactions.failed(ClientError("one was too large"), fatal=False)
         assert not await transactions.may_send(WHERE)
         with pytest.raises(WrongTransactionState, match="one was too large"):
-            await transactions.end(commit=True)
-        await transactions.end(commit=False)
+            await transactions.end(commit=True, number=transactions.number)
+        await transactions.end(commit=False, number=transactions.number)
         await one_more(transactions, coordinator)
 
     run(scene, is_v2=is_v2)
@@ -120,8 +120,8 @@ def test_a_record_that_fails_while_the_commit_flushes_keeps_it_from_being_asked_
         transactions.begin_end(commit=True)
         transactions.failed(ClientError("one timed out"), fatal=False)
         with pytest.raises(WrongTransactionState, match="one timed out"):
-            await transactions.end(commit=True)
-        await transactions.end(commit=False)
+            await transactions.end(commit=True, number=transactions.number)
+        await transactions.end(commit=False, number=transactions.number)
         assert coordinator.kinds() == ["EndTxn abort"]
 
     run(scene)
@@ -131,7 +131,7 @@ def test_before_version_2_a_transaction_with_a_failure_is_followed_by_a_new_epoc
     async def scene(transactions: Transactions, coordinator: Coordinator) -> None:
         assert await transactions.may_send(WHERE)
         transactions.failed(ClientError("one was dropped"), fatal=False)
-        await transactions.end(commit=False)
+        await transactions.end(commit=False, number=transactions.number)
         assert coordinator.kinds() == ["AddPartitionsToTxn", "EndTxn abort", "InitProducerId"]
         assert (coordinator.asked[-1].producer_id, coordinator.asked[-1].producer_epoch) == (7, 0)
         await one_more(transactions, coordinator)
@@ -145,7 +145,7 @@ def test_before_version_2_an_abort_that_drops_numbered_batches_is_followed_by_a_
         assert await transactions.may_send(WHERE)
         transactions.begin_end(commit=False)
         transactions.left_gap()
-        await transactions.end(commit=False)
+        await transactions.end(commit=False, number=transactions.number)
         assert coordinator.kinds()[-1] == "InitProducerId"
 
     run(scene, is_v2=False)
@@ -160,7 +160,7 @@ def test_an_end_that_is_cut_off_is_gone_on_with(is_v2: bool, commit: bool) -> No
     async def scene(transactions: Transactions, coordinator: Coordinator) -> None:
         assert await transactions.may_send(WHERE)
         coordinator.hook = never
-        ending = asyncio.create_task(transactions.end(commit))
+        ending = asyncio.create_task(transactions.end(commit, transactions.number))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         ending.cancel()
@@ -168,9 +168,9 @@ def test_an_end_that_is_cut_off_is_gone_on_with(is_v2: bool, commit: bool) -> No
         with pytest.raises(WrongTransactionState, match="again"):
             transactions.begin()
         with pytest.raises(WrongTransactionState, match="again"):
-            await transactions.end(not commit)
+            await transactions.end(not commit, transactions.number)
         coordinator.hook = None
-        await transactions.end(commit)
+        await transactions.end(commit, transactions.number)
         await one_more(transactions, coordinator)
 
     run(scene, is_v2=is_v2)
@@ -185,10 +185,10 @@ def test_a_commit_whose_answer_is_lost_is_asked_for_again_and_never_aborted(is_v
         assert await transactions.may_send(WHERE)
         coordinator.hook = lost
         with pytest.raises(ConnectionLost):
-            await transactions.end(commit=True)
+            await transactions.end(commit=True, number=transactions.number)
         assert not transactions.may_abort
         coordinator.hook = None
-        await transactions.end(commit=True)
+        await transactions.end(commit=True, number=transactions.number)
         await one_more(transactions, coordinator)
 
     run(scene, is_v2=is_v2)
@@ -198,7 +198,7 @@ def test_a_commit_that_was_not_asked_for_yet_may_become_an_abort() -> None:
     async def scene(transactions: Transactions, coordinator: Coordinator) -> None:
         assert await transactions.may_send(WHERE)
         transactions.begin_end(commit=True)
-        await transactions.end(commit=False)
+        await transactions.end(commit=False, number=transactions.number)
         assert coordinator.kinds() == ["EndTxn abort"]
 
     run(scene)
@@ -214,8 +214,8 @@ def test_an_abort_that_the_coordinator_does_not_understand_ends_in_a_new_epoch(i
         assert await transactions.may_send(WHERE)
         coordinator.hook = refuse
         with pytest.raises(BrokerError, match="INVALID_TXN_STATE"):
-            await transactions.end(commit=True)
-        await transactions.end(commit=False)
+            await transactions.end(commit=True, number=transactions.number)
+        await transactions.end(commit=False, number=transactions.number)
         await one_more(transactions, coordinator)
 
     run(scene, is_v2=is_v2)
@@ -235,7 +235,7 @@ def test_a_transaction_that_the_coordinator_may_have_begun_is_ended(asks: type[A
         )
         with pytest.raises(ConnectionLost):
             await cut_off
-        await transactions.end(commit=False)
+        await transactions.end(commit=False, number=transactions.number)
         assert "EndTxn abort" in coordinator.kinds()
 
     run(scene, is_v2=False)

@@ -166,9 +166,13 @@ class Assignment:
 
     def replace(self, partitions: Iterable[TopicPartition], status: Status) -> None:
         """Read just these. Those that stay keep their position and what was fetched of them."""
-        self.states = {
-            where: self.states.get(where) or PartitionState(where, status) for where in sorted(partitions)
-        }
+        before, self.states = self.states, {}
+        for where in sorted(partitions):
+            known = where in before
+            self.states[where] = before.pop(where) if known else PartitionState(where, status)
+        for state in before.values():
+            # Whoever still holds on to it must not hand over what others may read now.
+            state.drop_buffer()
         self.changed()
 
     def buffered_bytes(self) -> int:

@@ -49,6 +49,8 @@ class BrokerLedMembership(Membership):
         self._epoch = _JOIN_EPOCH
         self._target: AssignedTopics | None = None
         self._is_out = False
+        self._may_be_known = False
+        """Whether the group may count us: an answer to what asked it to may still be on its way."""
         self._told_pattern = False
         self._must_tell_owned = False
         self._must_tell_subscription = True
@@ -76,9 +78,12 @@ class BrokerLedMembership(Membership):
             raise self.failure
         if self._lost:
             self._target = None
-            await self._handle_loss()
-            self._is_out = False
-            self._beat_soon.set()
+            try:
+                await self._handle_loss()
+            finally:
+                # The partitions are let go of, also if a callback of the user failed.
+                self._is_out = False
+                self._beat_soon.set()
         target = self._target
         if target is None:
             return
@@ -103,7 +108,7 @@ class BrokerLedMembership(Membership):
 
     async def leave(self) -> None:
         """Leave the group. A static member says that it will be back."""
-        if self._epoch <= 0:
+        if not self._may_be_known:
             return
         static = self._settings.group_instance_id is not None
         request = ConsumerGroupHeartbeatRequest(
@@ -113,6 +118,7 @@ class BrokerLedMembership(Membership):
             instance_id=self._settings.group_instance_id,
         )
         self._epoch = _JOIN_EPOCH
+        self._may_be_known = False
         self._must_tell_subscription = True
         with contextlib.suppress(ClientError):
             await self._ask_coordinator(request)
@@ -149,6 +155,7 @@ class BrokerLedMembership(Membership):
         tells_subscription, tells_owned = self._must_tell_subscription, self._must_tell_owned
         request = self._request(tells_subscription, tells_owned)
         self._must_tell_subscription = self._must_tell_owned = False
+        self._may_be_known = True
         try:
             answer = await self._ask_coordinator(request)
         except BaseException:
@@ -199,6 +206,7 @@ class BrokerLedMembership(Membership):
             return self._interval_s
         if code in _GONE:
             self._epoch = _JOIN_EPOCH
+            self._may_be_known = False
             self._is_out = True
             self._lose(code.name)
             return self._interval_s

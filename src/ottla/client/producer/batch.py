@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
+from ottla.model.uuid import ZERO_UUID
 from ottla.records.batch import HEADER_BYTES
 from ottla.records.codec import RecordTuple
 
@@ -41,6 +42,7 @@ class Batch:
         "records",
         "retry_at_s",
         "size_bytes",
+        "topic_id",
         "where",
     )
 
@@ -54,6 +56,8 @@ class Batch:
         self.size_bytes = HEADER_BYTES
         self.base_sequence = -1
         self.encoded: bytearray | None = None
+        self.topic_id = ZERO_UUID
+        """The topic that it was sent to last. Under the same name there may be another by now."""
         self.attempts = 0
         self.retry_at_s = 0.0
         self._done = False

@@ -137,16 +137,16 @@ class Producer(Opened):
             await sender.flush()
             return
         # Readers of committed records must not wait until the transaction times out.
-        self._transactions.begin_end(commit=False)
+        number = self._transactions.begin_end(commit=False)
         try:
-            await self._abort(sender)
+            await self._abort(sender, number)
         except ClientError as error:
             _logger.warning("the open transaction was not aborted, and will time out: %s", error)
 
-    async def _abort(self, sender: Sender) -> None:
+    async def _abort(self, sender: Sender, number: int) -> None:
         sender.fail_all(aborted(), is_wanted=True)
         await sender.flush()
-        await self._transactions.end(commit=False)
+        await self._transactions.end(commit=False, number=number)
 
     async def abandon(self) -> None:
         """Close without sending what is left: it fails."""
@@ -276,15 +276,15 @@ class Producer(Opened):
         cancelled, or the coordinator is away for too long, call it again: the transaction may be committed.
         """
         sender = self._running()
-        self._transactions.begin_end(commit=True)
+        number = self._transactions.begin_end(commit=True)
         await sender.flush()
-        await self._transactions.end(commit=True)
+        await self._transactions.end(commit=True, number=number)
 
     async def abort_transaction(self) -> None:
         """Make nothing of the transaction count. If this call is cut off, call it again."""
         sender = self._running()
-        self._transactions.begin_end(commit=False)
-        await self._abort(sender)
+        number = self._transactions.begin_end(commit=False)
+        await self._abort(sender, number)
 
     def _was_not_handed_over(self, error: Exception) -> None:
         """Let the open transaction fail: without one of its records it must not be committed."""

@@ -34,6 +34,7 @@ _PATIENCE_S = 1.0
 _REFRESH_S_MIN: Final = 0.1
 # Errands. That of a connection is the number of its broker.
 _METADATA: Final = "metadata"
+_ROOM: Final = "room in a connection"
 _IDENTITY: Final = "producer id"
 _ADMISSION: Final = "partitions of a transaction"
 _logger = logging.getLogger(__name__)
@@ -228,6 +229,10 @@ class Sender:
         partitions = self._admitted(partitions)
         if connection.in_flight >= self._settings.max_in_flight_requests_per_connection:
             return False  # The next answer wakes us, or we look again in a second.
+        if self._settings.required_acks == 0 and not connection.takes_more:
+            # Nothing else holds back what needs no answer: it would leave buffer.memory for the memory here.
+            self._errands.run((_ROOM, leader), connection.until_it_takes_more)
+            return False
         batches: list[Batch] = []
         size_bytes = 0
         for where in partitions:
@@ -263,8 +268,11 @@ class Sender:
         return [where for where in partitions if where not in missing]
 
     def _send(self, connection: BrokerConnection, batches: list[Batch]) -> None:
+        topics = self._cluster.topology.topics
         for batch in batches:
             batch.attempts += 1
+            topic = topics.get(batch.where.topic)
+            batch.topic_id = ZERO_UUID if topic is None else topic.topic_id
             self._in_use.add(batch.where.topic)
             self._on_the_way.left(batch)
             if self._listener is not None:
@@ -396,9 +404,7 @@ class Sender:
 
     def _landed(self, batch: Batch, how: Acknowledged) -> None:
         if batch.base_sequence >= 0:
-            topic = self._cluster.topology.topics.get(batch.where.topic)
-            topic_id = ZERO_UUID if topic is None else topic.topic_id
-            self._identity.acknowledged(batch.where, batch.base_sequence, len(batch.records), topic_id)
+            self._identity.acknowledged(batch.where, batch.base_sequence, len(batch.records), batch.topic_id)
         self._on_the_way.came_home(batch)
         self.accumulator.release(batch)
         if self._listener is not None:

@@ -86,6 +86,8 @@ class Transactions:
         """Whether the coordinator may have been asked to end the transaction."""
         self._needs_epoch = False
         self._ending = asyncio.Lock()
+        self._unsure_of: set[str] = set()
+        """Groups whose offsets were sent to the transaction, and no answer came."""
         self.number = 0
         """How many transactions were begun."""
 
@@ -118,6 +120,7 @@ class Transactions:
         self.state = TransactionState.IN_TRANSACTION
         self.number += 1
         self._partitions.clear()
+        self._unsure_of.clear()
         self._has_content = self._was_asked = self._needs_epoch = False
         self._error = None
 
@@ -172,6 +175,7 @@ class Transactions:
         member = GroupMetadata(group) if isinstance(group, str) else group
         # Before asking: if the answer is lost, the coordinator may have begun the transaction all the same.
         self._has_content = True
+        self._unsure_of.add(member.group_id)
         if not self.is_v2:
             await self._ask_coordinator(
                 AddOffsetsToTxnRequest(
@@ -205,20 +209,29 @@ class Transactions:
             ),
         )
         await self._guarded(lambda: self._commit_offsets(member.group_id, request))
+        self._unsure_of.discard(member.group_id)
 
-    def begin_end(self, commit: bool) -> None:
-        """Let no more records in. What is there can then be flushed, and `end` called."""
+    def begin_end(self, commit: bool) -> int:
+        """Let no more records in. What is there can then be flushed, and `end` called with this number."""
         if self.state is TransactionState.ENDING:
             self._require_same_end(commit)
         elif commit or self.state is not TransactionState.FAILED:
             self._require(TransactionState.IN_TRANSACTION)
+            if commit and self._unsure_of:
+                raise WrongTransactionState(
+                    f"send_offsets_to_transaction() for group {min(self._unsure_of)!r} was cut off, so the "
+                    "transaction cannot be committed: call it again, or abort_transaction()"
+                )
         self.state = TransactionState.ENDING
         self._commits = commit
+        return self.number
 
-    async def end(self, commit: bool) -> None:
-        """Commit or abort. All records must have been flushed."""
+    async def end(self, commit: bool, number: int) -> None:
+        """Commit or abort the transaction with this number. All records must have been flushed."""
+        self._require_not_ended(number)
         self.begin_end(commit)
         async with self._ending:
+            self._require_not_ended(number)
             if self.state is not TransactionState.ENDING:
                 self._require(TransactionState.IN_TRANSACTION)
             if self._has_content or (self.is_v2 and self._needs_epoch):
@@ -280,6 +293,10 @@ class Transactions:
         )
         answer = await self._ask_coordinator(request)
         self._identity.assume(answer.producer_id, answer.producer_epoch)
+
+    def _require_not_ended(self, number: int) -> None:
+        if self.number != number:
+            raise WrongTransactionState("another call has ended the transaction meanwhile")
 
     def _require_same_end(self, commit: bool) -> None:
         if commit is self._commits or (self._commits and not self._was_asked):

@@ -40,6 +40,8 @@ class ShareMembership(Heartbeats):
         self._target: Assignment | None = None
         self._must_tell_topics = True
         self._is_out = False
+        self._may_be_known = False
+        """Whether the group may count us: an answer to what asked it to may still be on its way."""
         self._interval_s = _FIRST_INTERVAL_S
 
     def subscribe(self, topics: Collection[str]) -> None:
@@ -57,7 +59,7 @@ class ShareMembership(Heartbeats):
 
     async def leave(self) -> None:
         """Leave the group, if it knows us."""
-        if self._epoch <= 0:
+        if not self._may_be_known:
             return
         self._forget()
         request = ShareGroupHeartbeatRequest(
@@ -88,6 +90,7 @@ class ShareMembership(Heartbeats):
             rack_id=self._rack if is_full else None,
             subscribed_topic_names=tuple(sorted(self.topics)) if is_full else None,
         )
+        self._may_be_known = True
         try:
             answer = await self._ask_coordinator(request)
         except BaseException:
@@ -134,6 +137,7 @@ class ShareMembership(Heartbeats):
 
     def _forget(self) -> None:
         self._epoch = _JOIN_EPOCH
+        self._may_be_known = False
         self._must_tell_topics = True
         self._target = None
         self.assigned = frozenset()

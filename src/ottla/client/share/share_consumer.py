@@ -28,7 +28,7 @@ from ottla.client.serializers import Deserializer, from_bytes
 from ottla.client.share.acknowledgements import Acknowledgements
 from ottla.client.share.held import Held, Source
 from ottla.client.share.membership import ShareMembership
-from ottla.client.share.record import AcknowledgeType, SharePartition, ShareRecord, open_acquired
+from ottla.client.share.record import AcknowledgeType, NotHeld, SharePartition, ShareRecord, open_acquired
 from ottla.client.share.session import NOT_LEADING, ShareSession
 from ottla.client.share.settings import ShareConsumerSettings
 from ottla.model.ids import TopicPartition
@@ -201,6 +201,13 @@ class ShareConsumer(Opened):
         if kind is AcknowledgeType.GAP:
             raise ValueError("a gap is an offset without a record: acknowledge records otherwise")
         self._held.acknowledge(record.where, record.offset, kind)
+
+    def give_back(self, records: Iterable[ShareRecord]) -> None:
+        """Let the group deliver records again that were returned and that nobody looked at."""
+        for record in records:
+            # If it is not held any more, the group has it already.
+            with contextlib.suppress(NotHeld):
+                self._held.acknowledge(record.where, record.offset, AcknowledgeType.RELEASE)
 
     async def commit(self) -> None:
         """Send the acknowledgements, and wait until they are taken. With implicit ones, all is done.

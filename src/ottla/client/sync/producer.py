@@ -100,6 +100,8 @@ class Producer:
         self._pumping: asyncio.Task[None] | None = None
         self._is_pumping = False
         self._closed = False
+        self._ended: bool | None = None
+        """How the last transaction ended, if the caller has not learned of it: Ctrl-C may come just then."""
         self._twin = asynchronous.Producer(
             bootstrap_servers, properties=properties, partitioner=partitioner, journey=journey, **settings
         )
@@ -189,6 +191,7 @@ class Producer:
 
         async def begin() -> None:
             self._twin.begin_transaction()
+            self._ended = None
 
         self._run_in_order(begin())
 
@@ -207,11 +210,19 @@ class Producer:
         Raises if any of its records could not be sent; then it can only be aborted. If this call is
         interrupted, or the coordinator is away for too long, call it again: the transaction may be committed.
         """
-        self._run_in_order(self._twin.commit_transaction())
+        self._run_in_order(self._end(commit=True))
+        self._ended = None
 
     def abort_transaction(self) -> None:
-        """Make nothing of the transaction count."""
-        self._run_in_order(self._twin.abort_transaction())
+        """Make nothing of the transaction count. If this call is interrupted, call it again."""
+        self._run_in_order(self._end(commit=False))
+        self._ended = None
+
+    async def _end(self, commit: bool) -> None:
+        if self._ended is commit:
+            return
+        await (self._twin.commit_transaction() if commit else self._twin.abort_transaction())
+        self._ended = commit
 
     def close(self) -> None:
         """Send what is left, abort a transaction that is open, then close and end the thread."""

@@ -7,7 +7,7 @@ with ShareConsumer("127.0.0.1:9092", group_id="alerts") as consumer:
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from ottla.client.errors import ClientError
@@ -43,6 +43,7 @@ class ShareConsumer:
             on_acknowledged=_beside_the_loop(on_acknowledged),
             **settings,
         )
+        self._ahead: list[ShareRecord] = []
         self._thread = LoopThread("ottla-share-consumer")
         self._thread.run_first(self._twin.start())
 
@@ -56,10 +57,38 @@ class ShareConsumer:
         return self
 
     def __next__(self) -> ShareRecord:
-        try:
-            return self._thread.run(self._twin.__anext__())
-        except StopAsyncIteration:
-            raise StopIteration from None
+        if not self._ahead:
+            try:
+                self._thread.run(self._read_next())
+            except StopAsyncIteration:
+                raise StopIteration from None
+        return self._ahead.pop(0)
+
+    def poll(self, timeout_ms: int = 1000, max_records: int | None = None) -> list[ShareRecord]:
+        """Return records as soon as there are some, or none when the time is over.
+
+        What was returned before counts as done, unless acknowledgement is explicit: then each record must
+        have been acknowledged. Those acknowledged with RENEW are returned again, locked for longer.
+        """
+        if not self._ahead:
+            self._thread.run(self._read(timeout_ms, max_records))
+        records, self._ahead = self._ahead, []
+        return records
+
+    def commit(self) -> None:
+        """Send the acknowledgements, and wait until they are taken. With implicit ones, all is done.
+
+        Raises `AcknowledgeFailed` for records that the brokers did not take.
+        """
+        self._thread.run(self._without_unseen(self._twin.commit))
+
+    def commit_async(self) -> None:
+        """Send the acknowledgements without waiting. `on_acknowledged` is called in a later `poll`."""
+
+        async def begin() -> None:
+            self._twin.commit_async()
+
+        self._thread.run(self._without_unseen(begin))
 
     def close(self) -> None:
         """Send the acknowledgements there are, give back what is held, leave the group, end the thread."""
@@ -74,11 +103,21 @@ class ShareConsumer:
     subscription = blocking_call(_twin.subscription)
     assignment = blocking_call(_twin.assignment)
     acquisition_lock_timeout_ms = blocking_call(_twin.acquisition_lock_timeout_ms)
-    poll = blocking(_twin.poll)
     wakeup = blocking_call(_twin.wakeup)
     acknowledge = blocking_call(_twin.acknowledge)
-    commit = blocking(_twin.commit)
-    commit_async = blocking_call(_twin.commit_async)
+
+    async def _read(self, timeout_ms: int, max_records: int | None) -> None:
+        # Kept on this side of the threads: if Ctrl-C comes now, nobody has seen them, and they are not done.
+        self._ahead += await self._twin.poll(timeout_ms, max_records)
+
+    async def _read_next(self) -> None:
+        self._ahead.append(await self._twin.__anext__())
+
+    async def _without_unseen(self, then: Callable[[], Awaitable[None]]) -> None:
+        """Give back what nobody has seen, then go on."""
+        unseen, self._ahead = self._ahead, []
+        self._twin.give_back(unseen)
+        await then()
 
 
 def _beside_the_loop(callback: OnAcknowledged | None) -> Any:

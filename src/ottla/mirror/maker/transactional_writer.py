@@ -87,7 +87,7 @@ class TransactionalWriter:
         self._transactions.begin()
         for where in partitions:
             await self._transactions.may_send(where)
-        await self._transactions.end(commit)
+        await self._transactions.end(commit, number=self._transactions.number)
         # This waits until the markers are there, and settles the protocol again.
         await self._transactions.initialize()
 
@@ -103,7 +103,7 @@ class TransactionalWriter:
             await self._transactions.may_send(where)
             by_leader.setdefault(leader, {})[where] = deque(self._numbered(where, batches))
         await _all(self._write_to(node_id, queues, offsets) for node_id, queues in by_leader.items())
-        await self._transactions.end(commit=True)
+        await self._transactions.end(commit=True, number=self._transactions.number)
         return offsets
 
     def _numbered(self, where: TopicPartition, batches: Sequence[Outgoing]) -> list[Batch]:

@@ -19,6 +19,8 @@ from ottla.world.network import READABLE, WRITABLE, Transport
 
 T = TypeVar("T")
 
+_UNSENT_BYTES_MAX: Final = 1 << 16
+"""How much waits to be sent before a protocol is told, as asyncio does."""
 _BLOCKING_US: Final = 500
 """How long it takes until something is done that blocks."""
 
@@ -192,6 +194,7 @@ class ProtocolTransport(asyncio.Transport):
         self._protocol = protocol
         self._unsent: deque[bytes] = deque()
         self._waits_for_room = False
+        self._is_paused = False
         self._is_closing = False
         self._is_closed = False
         protocol.connection_made(self)
@@ -202,6 +205,9 @@ class ProtocolTransport(asyncio.Transport):
         if not self._is_closing:
             self._unsent.append(bytes(data))
             self._flush()
+            if not self._is_paused and sum(map(len, self._unsent)) > _UNSENT_BYTES_MAX:
+                self._is_paused = True
+                self._protocol.pause_writing()
 
     def is_closing(self) -> bool:
         """Say whether `close` was called."""
@@ -260,6 +266,9 @@ class ProtocolTransport(asyncio.Transport):
             self._is_closing = True
             self._close(error)
             return
+        if self._is_paused:
+            self._is_paused = False
+            self._protocol.resume_writing()
         if self._is_closing:
             self._close(None)
         elif self._waits_for_room:
