@@ -33,7 +33,7 @@ class FrameReceiver(asyncio.BufferedProtocol):
         self._end = 0
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.takes_more = asyncio.Event()
-        """Set while the other side reads what is written. Whoever waits for no answer has to look at it."""
+        """Set while the other side reads what is written. If no answer is awaited, look at it first."""
         self.takes_more.set()
 
     def pause_writing(self) -> None:

@@ -171,7 +171,7 @@ class Assignment:
             known = where in before
             self.states[where] = before.pop(where) if known else PartitionState(where, status)
         for state in before.values():
-            # Whoever still holds on to it must not hand over what others may read now.
+            # Who still holds on to it must not hand over what others may read now.
             state.drop_buffer()
         self.changed()
 

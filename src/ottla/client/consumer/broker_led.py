@@ -81,7 +81,7 @@ class BrokerLedMembership(Membership):
             try:
                 await self._handle_loss()
             finally:
-                # The partitions are let go of, also if a callback of the user failed.
+                # The member owns nothing any more, also if a callback of the user failed.
                 self._is_out = False
                 self._beat_soon.set()
         target = self._target

@@ -20,7 +20,7 @@ from ottla.world.network import READABLE, WRITABLE, Transport
 T = TypeVar("T")
 
 _UNSENT_BYTES_MAX: Final = 1 << 16
-"""How much waits to be sent before a protocol is told, as asyncio does."""
+"""If more than this waits to be sent, the protocol has to pause, as with asyncio."""
 _BLOCKING_US: Final = 500
 """How long it takes until something is done that blocks."""
 
