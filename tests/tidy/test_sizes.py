@@ -21,7 +21,6 @@ LONG_FUNCTIONS: Final = {
     "src/ottla/connect/configs/shared_keys.py": {"common_keys"},
     "src/ottla/cli/nodes/up.py": {"up"},
     "src/ottla/cli/records/consume.py": {"consume"},
-    "src/ottla/cli/satellites.py": {"http_options"},
 }
 """Loops over records and appends, where a call for each record would take as long as the rest. Then a table
 of keys, and commands, whose parameters are their documentation."""

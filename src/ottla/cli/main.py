@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "feature": ("ottla.cli.admin.feature", "feature", "Features of the cluster: list, upgrade."),
     "txn": ("ottla.cli.admin.txn", "txn", "Transactions: list, describe, abort."),
     "quorum": ("ottla.cli.admin.quorum", "quorum", "The metadata quorum: status, add, remove."),
+    "console": ("ottla.cli.console", "console", "Web pages of a cluster, until they are stopped."),
     "pipeline": ("ottla.cli.pipeline", "pipeline", "Data pipelines: run, list, status, stop."),
     "mirror": ("ottla.cli.mirror", "mirror", "Mirrors of another cluster: run, status, failover."),
     "registry": ("ottla.cli.schemas.registry", "registry", "Run a schema registry until it is stopped."),

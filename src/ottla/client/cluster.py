@@ -194,6 +194,10 @@ class Cluster:
 
         return await self.retry(once)
 
+    def note_coordinator(self, key_type: int, key: str, node_id: int) -> None:
+        """Remember a coordinator that showed itself, so that nobody has to be asked for it."""
+        self._coordinators[key_type, key] = node_id
+
     def forget_coordinator(self, key_type: int, key: str) -> None:
         """Look for the coordinator again next time: the one we had says it is not, or is gone."""
         self._coordinators.pop((key_type, key), None)

@@ -6,6 +6,7 @@ Each check is one line: fine, or what is wrong and what to do next.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from shlex import quote
 
 from ottla.explain.access import Access
 from ottla.explain.evidence.journal import JournalView, read_journal
@@ -69,7 +70,7 @@ def _lag(groups: tuple[GroupLook, ...], now_ms: int) -> Iterator[Check]:
                 "lag",
                 False,
                 f"group {group.group_id} has lost {deleted} records to retention",
-                f"ottla lag {group.group_id}",
+                f"ottla lag {quote(group.group_id)}",
             )
         elif soon and min(soon) < 3600:
             is_fine = False
@@ -77,7 +78,7 @@ def _lag(groups: tuple[GroupLook, ...], now_ms: int) -> Iterator[Check]:
                 "lag",
                 False,
                 f"retention deletes records that group {group.group_id} has not read in {min(soon):.0f} s",
-                f"ottla why slow {group.group_id}",
+                f"ottla why slow {quote(group.group_id)}",
             )
         elif bounds.label(lag) in (WARNING, CRITICAL) and outlook in ("falling behind", "not reading"):
             is_fine = False
@@ -86,7 +87,7 @@ def _lag(groups: tuple[GroupLook, ...], now_ms: int) -> Iterator[Check]:
                 "lag",
                 False,
                 f"group {group.group_id} is {lag} records behind and {outlook}",
-                f"ottla why {word} {group.group_id}",
+                f"ottla why {word} {quote(group.group_id)}",
             )
     if is_fine:
         yield Check("lag", True, f"{len(groups)} groups, none far behind without catching up")
@@ -102,7 +103,7 @@ def _members(groups: tuple[GroupLook, ...], journal: JournalView) -> Iterator[Ch
                 "members",
                 False,
                 f"group {group.group_id} has no members and {lag} unread records",
-                f"ottla why silent {group.group_id}",
+                f"ottla why silent {quote(group.group_id)}",
             )
     lost = [event for event in journal.of("member-left") if event.facts.get("why") not in ("left", None)]
     if lost:
@@ -112,7 +113,7 @@ def _members(groups: tuple[GroupLook, ...], journal: JournalView) -> Iterator[Ch
             "members",
             False,
             f"{len(lost)} members were lost in the last five minutes, of {names}",
-            f"ottla why twice {lost[-1].facts.get('group')}",
+            f"ottla why twice {quote(str(lost[-1].facts.get('group')))}",
         )
     if is_fine:
         yield Check("members", True, f"{sum(group.members for group in groups)} members, none lost of late")

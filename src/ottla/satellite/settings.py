@@ -56,7 +56,7 @@ class HttpSettings:
     def check(self) -> None:
         """Refuse to be open to others than this machine by accident. Raises UnusableSettings."""
         is_guarded = self.users_file is not None or self.client_ca is not None
-        if not _is_loopback(self.host) and not is_guarded and not self.is_insecure:
+        if not is_loopback(self.host) and not is_guarded and not self.is_insecure:
             raise UnusableSettings(
                 f"{self.host} is not a loopback address, and nobody has to log in: add --users or "
                 "--tls-client-ca, or say --insecure to let everybody in"
@@ -95,7 +95,8 @@ class HttpSettings:
         return context
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:

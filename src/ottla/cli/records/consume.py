@@ -15,10 +15,10 @@ from ottla.cli.naming import topic_names
 from ottla.cli.numbers import COUNT, OFFSET, PARTITION
 from ottla.cli.places import Kind, Place, parse_range
 from ottla.cli.profiles import cluster_options
-from ottla.cli.records.json_records import ENCODINGS, PLAIN
 from ottla.cli.records.templates import Printable, Printer, Style, printer_for, unescape
 from ottla.cli.times import parse_time_ms
 from ottla.cli.topic_patterns import as_one_pattern, check_patterns, has_patterns
+from ottla.records.json_records import ENCODINGS, PLAIN
 
 if TYPE_CHECKING:
     from ottla.cli.records.reading import Wish

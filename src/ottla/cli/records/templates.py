@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from ottla.cli.records.json_records import PLAIN, encode_bytes, tell, tell_header
+from ottla.records.json_records import PLAIN, encode_bytes, tell, tell_header
 
 
 class Printable(NamedTuple):

@@ -1,6 +1,6 @@
 """Committed offsets of groups: read, set, reset, delete; and how far a group is behind."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from ottla.client.admin.reset_plans import ResetPlans
 from ottla.client.admin.results import Results
 from ottla.client.admin.routes import MISPLACED, ByVersion, Routes, by_topic, outcome_of
 from ottla.client.cluster import GROUP
-from ottla.client.errors import BrokerError, ClientError
+from ottla.client.errors import BrokerError, ClientError, UnsupportedByBroker
 from ottla.model.ids import TopicPartition
 from ottla.model.ledger_groups import is_ledger
 from ottla.wire.error_code import ErrorCode
@@ -35,6 +35,8 @@ from ottla.wire.messages.offset_fetch import (
 # From version 10 on topics travel by id. An operator speaks of names, and a topic may be gone already.
 _LAST_VERSION_WITH_NAMES = 9
 _FIRST_VERSION_WITH_GROUPS = 8
+_GROUPS_AT_ONCE = 200
+"""An answer with all offsets of more groups than these would be large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,39 @@ class GroupOffsets:
             _LAST_VERSION_WITH_NAMES,
         )
         return await self._routes.ask_coordinator(GROUP, group_id, request, outcome)
+
+    async def list_many(
+        self, group_ids: Collection[str]
+    ) -> Results[str, dict[TopicPartition, CommittedOffset]]:
+        """Return what groups have committed, with a request for many groups at a time (Kafka 3.0)."""
+        outcomes: dict[str, dict[TopicPartition, CommittedOffset] | ClientError] = {}
+        for some in _batched(tuple(dict.fromkeys(group_ids))):
+            found = await self._routes.ask_coordinators(GROUP, some, self._list_at)
+            outcomes |= found.succeeded
+            outcomes |= found.failed
+        return Results(outcomes)
+
+    async def _list_at(
+        self, node_id: int, group_ids: Sequence[str]
+    ) -> Mapping[str, dict[TopicPartition, CommittedOffset] | ClientError]:
+        def make(version: int) -> OffsetFetchRequest:
+            if version < _FIRST_VERSION_WITH_GROUPS:
+                raise UnsupportedByBroker("the broker is too old to tell the offsets of several groups")
+            groups = tuple(OffsetFetchRequestGroup(group_id=name, topics=None) for name in group_ids)
+            return OffsetFetchRequest(groups=groups)
+
+        request = ByVersion(OffsetFetchRequest, make, _LAST_VERSION_WITH_NAMES)
+        try:
+            answer = await self._routes.ask_node(node_id, request)
+        except UnsupportedByBroker:
+            return {name: await self._list_or_error(name) for name in group_ids}
+        return {group.group_id: _committed(group.group_id, group) for group in answer.groups}
+
+    async def _list_or_error(self, group_id: str) -> dict[TopicPartition, CommittedOffset] | ClientError:
+        try:
+            return await self.list(group_id)
+        except ClientError as error:
+            return error
 
     async def alter(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
@@ -189,6 +224,11 @@ class GroupOffsets:
 
         # Setting or deleting an offset twice is the same as once, so a lost answer is no harm.
         return Results(await self._routes.ask_coordinator(GROUP, group_id, request, outcome))
+
+
+def _batched(group_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(group_ids), _GROUPS_AT_ONCE):
+        yield group_ids[first : first + _GROUPS_AT_ONCE]
 
 
 def _by_partition(answer: Any, what: str) -> dict[TopicPartition, ClientError | None]:

@@ -51,6 +51,9 @@ class Groups:
                 GroupListing(item.group_id, item.protocol_type, item.group_state, item.group_type, node_id)
                 for item in answer.groups
             ]
+        for group in found:
+            # Only its coordinator lists a group. With thousands of them, looking for each would take long.
+            self._routes.cluster.note_coordinator(GROUP, group.group_id, group.coordinator)
         return tuple(sorted(found, key=lambda group: group.group_id))
 
     async def describe(self, group_id: str) -> GroupDescription:

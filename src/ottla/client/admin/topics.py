@@ -1,7 +1,8 @@
 """Topics: list, describe, create, delete, add partitions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ottla.client.admin.results import Results
 from ottla.client.admin.routes import ByVersion, Routes, outcome_of
@@ -82,6 +83,14 @@ class TopicDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicPage:
+    """Some of all topics, and where the next page begins (None: this was the last one)."""
+
+    topics: tuple[TopicDescription, ...]
+    cursor: Cursor | None
+
+
+@dataclass(frozen=True, slots=True)
 class NewTopic:
     """A topic to create. Without partitions or replicas the broker's defaults hold.
 
@@ -121,6 +130,18 @@ class Topics:
             if topic.name is not None and (internal or not topic.is_internal)
         )
         return tuple(sorted(found, key=lambda topic: topic.name))
+
+    async def describe_page(self, cursor: Cursor | None = None) -> TopicPage:
+        """Describe topics by name, internal ones too, page by page (Kafka 3.8: before, all in one page).
+
+        A topic with many partitions may go on in the next page. A page is small enough that neither side is
+        held up by it, however many topics there are.
+        """
+        try:
+            answer = await self._routes.ask_any(DescribeTopicPartitionsRequest(topics=(), cursor=cursor))
+        except UnsupportedByBroker:
+            return TopicPage(_those_described((await self._metadata(None)).topics), None)
+        return TopicPage(_those_described(answer.topics), answer.next_cursor)
 
     async def describe(self, name: str) -> TopicDescription:
         """Describe one topic."""
@@ -249,6 +270,11 @@ class Topics:
             # The cursor says where the next page starts; what comes before it must not be asked for again.
             cursor = answer.next_cursor
             topics = tuple(topic for topic in topics if topic.name >= cursor.topic_name)
+
+
+def _those_described(topics: Iterable[Any]) -> tuple[TopicDescription, ...]:
+    described = map(_described, topics)
+    return tuple(topic for topic in described if isinstance(topic, TopicDescription))
 
 
 def _joined(before: TopicDescription, page: TopicDescription) -> TopicDescription:

@@ -58,6 +58,7 @@ class BlockingTopics(Noun[Topics]):
     list = blocking(Topics.list)
     describe = blocking(Topics.describe)
     describe_many = blocking(Topics.describe_many)
+    describe_page = blocking(Topics.describe_page)
     create = blocking(Topics.create)
     create_many = blocking(Topics.create_many)
     delete = blocking(Topics.delete)
@@ -105,6 +106,7 @@ class BlockingGroupOffsets(Noun[GroupOffsets]):
     """The committed offsets of a cluster's groups."""
 
     list = blocking(GroupOffsets.list)
+    list_many = blocking(GroupOffsets.list_many)
     alter = blocking(GroupOffsets.alter)
     delete = blocking(GroupOffsets.delete)
     lag = blocking(GroupOffsets.lag)

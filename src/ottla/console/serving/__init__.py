@@ -1,0 +1,1 @@
+"""The web server of the console: sessions, doors, templates and files."""
