@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import fastavro
+from fastavro.validation import validate
 
 from ottla.client.registry.client import Registered, RegistryClient
 from ottla.client.registry.serializing import SchemaDeserializer, SchemaSerializer
@@ -49,11 +50,16 @@ class AvroSerializer(SchemaSerializer):
         def encode(value: Any) -> bytes:
             buffer = io.BytesIO()
             try:
+                fits = validate(value, parsed, raise_errors=False)
                 fastavro.schemaless_writer(buffer, parsed, value, strict_allow_default=True)
             except _FAULTS as error:
                 raise MisfitValue(
                     find_misfit(schema.root, value) or f"the value does not fit: {error}"
                 ) from error
+            # The writer makes 1 of 1.5, and writes an int that is too large for readers.
+            misfit = None if fits else find_misfit(schema.root, value)
+            if misfit is not None:
+                raise MisfitValue(misfit)
             return buffer.getvalue()
 
         return encode

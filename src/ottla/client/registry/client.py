@@ -202,7 +202,7 @@ class RegistryClient:
             try:
                 answer = self._client.request(method, url + path, json=body, params=parameters)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                reasons.append(f"{url}: {error or type(error).__name__}")
+                reasons.append(f"{url}: {str(error) or type(error).__name__}")
                 self._urls.append(self._urls.pop(0))
                 continue
             if answer.status_code in _RETRIED and len(self._urls) > 1:

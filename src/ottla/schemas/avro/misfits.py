@@ -1,4 +1,4 @@
-"""Where a value does not fit an Avro schema. It is only asked when writing has failed."""
+"""Where a value does not fit an Avro schema. It is only asked about values that do not."""
 
 import datetime
 import decimal
