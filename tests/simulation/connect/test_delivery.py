@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -10,6 +11,11 @@ import pytest
 from tests.simulation.connect.campaign import run_seed, shelf_rows
 from tests.simulation.connect.faulty import Faults, Shelves, plant
 from tests.simulation.connect.world import Site, until
+
+from ottla.client.producer import Producer
+from ottla.connect.connectors.sql import table_sink
+from ottla.connect.connectors.sql.database import Database
+from ottla.connect.errors import ConnectError
 
 _SOURCE = "sim.ShelvesConnector"
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -147,6 +153,65 @@ def test_a_target_that_is_away_gets_the_rest_later_and_the_task_stays(
             )
 
     Site().run(story)
+
+
+@pytest.mark.parametrize("topic", ["connect-configs", "connect-offsets", "connect-status"])
+def test_a_record_of_a_stranger_does_not_stop_a_worker(shelves: Shelves, topic: str) -> None:
+    async def story(site: Site) -> None:
+        deep = b"[" * 100_000
+        async with site.admin() as admin, site.worker() as worker:
+            await admin.topics.create("t", partitions=3, replication_factor=1)
+            async with Producer(site.bootstrap) as producer:
+                for key in (deep, b'["in",{"shelf":"a"}]', b"connector-in", b"status-connector-in"):
+                    await producer.send_and_wait(topic, deep, key=key)
+            shelves.counts["a"] = 3
+            config = {"connector_class": _SOURCE, "names": "a", "topic": "t", "value_converter": _JSON}
+            await worker.create("in", **config, turn="0")
+
+            async def has_all() -> bool:
+                return len(await site.values("t", 0, 1, 2)) == 3
+
+            await until(has_all)
+
+    Site().run(story)
+
+
+def test_a_target_whose_start_fails_is_stopped(
+    shelves: Shelves, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    opened: list[Database] = []
+    closed: list[Database] = []
+
+    def refuse(database: Database) -> None:
+        opened.append(database)
+        close = database.close
+
+        def note_and_close() -> None:
+            closed.append(database)
+            close()
+
+        monkeypatch.setattr(database, "close", note_and_close)
+        raise ConnectError("no right to make tables")
+
+    monkeypatch.setattr(table_sink, "create_offsets", refuse)
+
+    async def story(site: Site) -> None:
+        async with site.worker() as worker:
+            await site.produce("t", b"1")
+            await worker.create(
+                "rows",
+                connector_class="io.confluent.connect.jdbc.JdbcSinkConnector",
+                connection_url=f"jdbc:sqlite:{tmp_path / 'db'}",
+                topics="t",
+            )
+
+            async def has_tried() -> bool:
+                return len(opened) > 2
+
+            await until(has_tried)
+
+    Site().run(story)
+    assert closed == opened
 
 
 @pytest.mark.parametrize("seed", range(3))

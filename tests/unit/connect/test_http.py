@@ -344,3 +344,39 @@ def test_a_redirection_is_not_followed_and_delivers_nothing(
     send([[moved]], reported=reported)
     assert [found for found, _ in reported] == [moved]
     assert [str(request.url) for request in server.asked] == [URL]
+
+
+def test_a_connector_of_any_name_sends_what_it_has_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(monkeypatch, httpx.Response(200))
+
+    async def story() -> None:
+        task = HttpSinkTask({"http.url": URL})
+        await task.start(SinkContext("Zahlungen f\u00fcr 100%", 0, lambda record, error: None))
+        await task.put([_at_offset(7, None)])
+        await task.stop()
+
+    asyncio.run(story())
+    assert server.asked[0].headers["Idempotency-Key"] == "Zahlungen f%C3%BCr 100%25/t/0/7"
+
+
+def test_a_key_that_makes_no_address_is_reported_and_the_next_record_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Server(monkeypatch, httpx.Response(200))
+    reported: list[str] = []
+
+    async def story() -> None:
+        task = HttpSinkTask({"http.url": URL + "/${key}"})
+        await task.start(SinkContext("c", 0, lambda record, error: reported.append(str(error))))
+        await task.put([_at_offset(0, "k" * 70_000), _at_offset(1, "k")])
+        await task.stop()
+
+    asyncio.run(story())
+    assert len(reported) == 1
+    assert "the record has no address" in reported[0]
+    assert [str(request.url) for request in server.asked] == [f"{URL}/k"]
+
+
+def _at_offset(offset: int, key: str | None) -> Record:
+    origin = ConsumerRecord("t", 0, -1, TimestampType.CREATE_TIME, offset, 0, None, None, ())
+    return Record("t", 0, STRING, key, STRING, "v", origin=origin)

@@ -306,6 +306,34 @@ def test_a_database_that_is_away_is_asked_again_later(
     asyncio.run(story())
 
 
+def test_rows_before_a_refused_one_are_not_put_again_when_the_database_goes_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        reported: list[int] = []
+        task, _ = await _task(tmp_path / "db", reported)
+        transact = task._database.transact  # type: ignore[union-attr]  # it was started
+        is_half_done = False
+
+        def going(*arguments: Any) -> None:
+            nonlocal is_half_done
+            if is_half_done:
+                raise DatabaseGone("away")
+            transact(*arguments)
+            is_half_done = 1 in _ids(tmp_path / "db")
+
+        monkeypatch.setattr(task._database, "transact", going)
+        records = [_record(0), _record(1), _record(2), _record(3, {"id": None})]
+        with pytest.raises(RetryLater) as away:
+            await task.put(records)
+        monkeypatch.undo()
+        await task.put(records[away.value.done :])
+        await task.stop()
+        assert (reported, _ids(tmp_path / "db")) == ([3], [0, 1, 2])
+
+    asyncio.run(story())
+
+
 def test_offsets_that_are_set_by_hand_are_where_a_task_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "db"
     other = TopicPartition("t", 1)

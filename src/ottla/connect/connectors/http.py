@@ -67,6 +67,10 @@ def _client(config: Config) -> httpx.AsyncClient:
     return httpx.AsyncClient(timeout=timeout_s, trust_env=False, headers=_headers(config))
 
 
+# All that can be seen, but for what stands for something else.
+_IN_HEADERS: Final = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+
+
 def _in_url(text: str) -> str:
     """Return a text of a record as a part of an address: it must not lead to another one."""
     if text in (".", ".."):
@@ -125,11 +129,16 @@ class HttpSinkTask:
         origin = record.origin
         headers = {
             "Content-Type": "text/plain; charset=utf-8" if is_text else "application/json",
-            "Idempotency-Key": f"{self._context.connector}/{origin.topic}/{origin.partition}/{origin.offset}",
+            # Connectors may have any name, and headers are ASCII.
+            "Idempotency-Key": f"{quote(self._context.connector, safe=_IN_HEADERS)}/{origin.topic}/"
+            f"{origin.partition}/{origin.offset}",
         }
         method = self._config.get("http.method", "POST")
         try:
             answer = await self._client.request(method, url, content=body, headers=headers)
+        except httpx.InvalidURL as error:
+            # Made of a key that is much too long, say: it would never be one.
+            raise DataError(f"the record has no address: {error}") from error
         except httpx.HTTPError as error:
             raise RetryLater(f"{url} does not answer: {error!r}") from error
         if answer.status_code in (408, 429) or answer.status_code >= 500:

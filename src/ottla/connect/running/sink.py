@@ -107,8 +107,9 @@ class SinkRun:
         def report(record: Record, error: Exception) -> None:
             self._tolerance.report(Stage.TASK_PUT, type(self._task).__name__, record.origin, error)
 
-        await self._task.start(SinkContext(self._connector, self._number, report))
         try:
+            # One that fails half way has perhaps opened something: it is stopped, too.
+            await self._task.start(SinkContext(self._connector, self._number, report))
             async with self._consumer:
                 try:
                     self._subscribe()

@@ -88,6 +88,9 @@ class TopicFollower:
                     self._replay(record.key, record.value)
                 except UnreadableRecord as error:
                     _logger.warning("offset %d of topic %r is ignored: %s", record.offset, self.topic, error)
+                except Exception:
+                    # Whatever a stranger has written there, the worker follows what comes behind it.
+                    _logger.exception("offset %d of topic %r is ignored", record.offset, self.topic)
             if records:
                 self._tell_moved()
             async with self._moved:

@@ -104,7 +104,12 @@ class TableSinkTask:
             # Some row is wrong: find it, and write the others.
             middle = len(records) // 2
             await self.put(records[:middle])
-            await self.put(records[middle:])
+            try:
+                await self.put(records[middle:])
+            except RetryLater as away:
+                # What is written, or reported, is not put again.
+                away.done += middle
+                raise
 
     async def flush(self) -> None:
         """Each put is durable."""
