@@ -26,6 +26,10 @@ PENDING_MAX: Final = 2_000
 """How many events wait to be written; a second of a busy node has a few dozen."""
 TOPICS_MAX: Final = 20
 """How many names one event has."""
+LOGINS_MAX: Final = 5
+"""How many client ids that could not log in are kept in a second."""
+_LOGIN: Final = ApiKey.SASL_AUTHENTICATE.name.lower()
+_CLIENT_ID_MAX: Final = 100
 _MINUTE_MS: Final = 60_000
 _LEAVING_MS: Final = 1_500
 """So long after a member has left it is asked whether its client is still there."""
@@ -158,6 +162,18 @@ class Journal:
             if is_counted and error not in ORDINARY and len(self._refused) < PENDING_MAX:
                 self._refused[context.client_id or "", context.peer_host, api.name.lower(), error.name] += 1
         errors.clear()
+
+    def login_refused(self, context: RequestContext, error: ErrorCode) -> None:
+        """A client could not log in. Its client id is what it says itself, so few of them are kept.
+
+        Anybody may send any number of client ids here. Those that are too many are counted without one.
+        """
+        if not self.is_on:
+            return
+        keys = [key for key in self._refused if key[2] == _LOGIN]
+        name = context.client_id or "" if len(keys) < LOGINS_MAX else ""
+        if len(self._refused) < PENDING_MAX:
+            self._refused[name[:_CLIENT_ID_MAX], context.peer_host, _LOGIN, error.name] += 1
 
     def topics_unknown(self, context: RequestContext, names: list[str]) -> None:
         """A client has asked for topics that do not exist, and that it does not create."""

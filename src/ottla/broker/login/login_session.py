@@ -124,7 +124,8 @@ class LoginSession:
                 error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=enabled
             )
             reason = f"the mechanism {ask.mechanism!r} is not enabled on this listener"
-            return self._fail(_frame(response, version, head.correlation_id), reason)
+            error = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+            return self._fail(_frame(response, version, head.correlation_id), reason, error=error)
         self._has_frames = version >= _FRAMES_FROM
         self._conversation = self._mechanism.begin()
         self._began_ms = self._logins.clock.monotonic_ms()
@@ -256,12 +257,20 @@ class LoginSession:
     # The end of a login
 
     def _fail(
-        self, pieces: list[Any], reason: str, wait_ms: int = 0, *, is_guess: bool = False
+        self,
+        pieces: list[Any],
+        reason: str,
+        wait_ms: int = 0,
+        *,
+        is_guess: bool = False,
+        error: ErrorCode = ErrorCode.SASL_AUTHENTICATION_FAILED,
     ) -> Sequence[Piece] | None:
         """Answer after a delay, and close. Nothing is read meanwhile, since the answer is pending."""
         self._state = _State.FAILED
         self._stop_waiting()
         self._logins.failed(self._connection, reason, is_guess=is_guess)
+        context = self._session.context
+        context.node.journal.login_refused(context, error)
 
         def answer() -> None:
             self._connection.answer_later(pieces)

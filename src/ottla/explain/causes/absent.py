@@ -1,26 +1,106 @@
 """Nobody is there: no group, no members, a client that is in no group, or that the group did not let in."""
 
+import re
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from typing import Final
 
 from ottla.client.admin.descriptions import MemberDescription
-from ottla.explain.answer import Cause, Evidence, Strength, duration_text, time_text
+from ottla.explain.answer import Cause, Evidence, Strength, duration_text
 from ottla.explain.evidence.cases import GroupCase
 from ottla.explain.evidence.journal import JournalEvent
 from ottla.explain.evidence.readers import Doing, Reader
-from ottla.model.ids import TopicPartition
 
 _MINUTES_MS = 600_000
 
 
-def no_group(case: GroupCase) -> Cause:
-    near = ", ".join(sorted(case.topics)[:5]) or "none"
+def no_group(case: GroupCase, client: str | None = None) -> Cause:
+    """Say that a group does not exist, and which clients did not get as far as to join one."""
+    waiting = [*_turned_away(case, client), *_asks_for_pattern(case)]
+    near = get_close_matches(case.group_id, case.groups, 1)
     return Cause(
-        "no-such-group",
+        "no-such-group" if not waiting else waiting[0].name,
         Strength.PROVED,
-        f"there is no group {case.group_id}: no consumer has joined or committed under this name",
-        (Evidence(f"no broker lists group {case.group_id}; topics: {near}", "ottla group list"),),
-        ("compare the group.id of the consumer; `ottla group list` lists the groups that exist",),
+        f"there is no group {case.group_id}: no consumer has joined or committed under this name"
+        + "".join(f"; {one.sentence}" for one in waiting[:2]),
+        (
+            Evidence(f"no broker lists group {case.group_id}", "ottla group list"),
+            *(item for one in waiting[:2] for item in one.evidence),
+        ),
+        (
+            *(advice for one in waiting[:2] for advice in one.advice),
+            "compare the group.id of the consumer; "
+            + (
+                f"the nearest name is {near[0]}" if near else "`ottla group list` lists the groups that exist"
+            ),
+        ),
     )
+
+
+_NOT_LET_IN: Final = {
+    "CLUSTER_AUTHORIZATION_FAILED": "give its user the rights: `ottla acl add USER read group:NAME`",
+    "GROUP_AUTHORIZATION_FAILED": "give its user the right to it: `ottla acl add USER read group:NAME`",
+    "SASL_AUTHENTICATION_FAILED": "check its user, password and mechanism: `ottla user list`",
+    "TOPIC_AUTHORIZATION_FAILED": "give its user the right to read: `ottla acl add USER read topic:NAME`",
+    "UNSUPPORTED_SASL_MECHANISM": "use a mechanism that the listener has: sasl.enabled.mechanisms",
+}
+
+
+def _turned_away(case: GroupCase, client: str | None) -> Iterator[Cause]:
+    """Name clients that were refused of late, and are in no group: each may be the one that is missed."""
+    last: dict[tuple[str, str], JournalEvent] = {}
+    for event in case.journal.of("request-refused"):
+        name = event.subject.removeprefix("client/").rpartition("@")[0]
+        error = event.facts["error"]
+        is_recent = case.now_ms - event.at_ms <= _MINUTES_MS
+        if error in _NOT_LET_IN and is_recent and client in (None, name) and name not in case.elsewhere:
+            last[name, error] = event
+    for (name, error), event in reversed(last.items()):
+        api = event.facts["api"]
+        yield Cause(
+            "login-refused" if "SASL" in error else "not-authorized",
+            Strength.PROVED,
+            f"{name} is in no group, and is refused: {api} gets {error}",
+            (
+                Evidence(
+                    f"{name}: {api} got {error}, {event.facts['count']} times",
+                    f"journal {event.place}",
+                    event.at_ms,
+                ),
+            ),
+            (_NOT_LET_IN[error],),
+        )
+
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def _asks_for_pattern(case: GroupCase) -> Iterator[Cause]:
+    """Name clients that ask for a topic whose name no topic can have: it was meant as a pattern."""
+    counts: dict[tuple[str, str], int] = {}
+    last: dict[tuple[str, str], JournalEvent] = {}
+    for event in case.journal.of("topic-unknown"):
+        for topic in event.facts["topics"]:
+            name = event.facts["client"]
+            is_recent = case.now_ms - event.at_ms <= _MINUTES_MS
+            if is_recent and not _NAME.fullmatch(topic) and name not in case.elsewhere:
+                counts[name, topic] = counts.get((name, topic), 0) + 1
+                last[name, topic] = event
+    for (name, topic), event in reversed(last.items()):
+        yield Cause(
+            "pattern-without-caret",
+            Strength.PROVED,
+            f"{name} is in no group, and asks again and again for a topic that is called {topic!r}, which no "
+            "topic can be: a subscription is a pattern only if it begins with ^, for librdkafka",
+            (
+                Evidence(
+                    f"asked for {topic!r}, {counts[name, topic]} times or more",
+                    f"journal {event.place}",
+                    event.at_ms,
+                ),
+            ),
+            (f"subscribe to {'^' + topic!r}",),
+        )
 
 
 def asks_for_missing_topics(case: GroupCase, client: str) -> Iterator[Cause]:
@@ -185,82 +265,3 @@ def reads_by_itself(
         ("subscribe instead of assign, or assign the partitions that have the records",),
         weight=9.2,
     )
-
-
-_DEATHS_MIN = 3
-
-
-def kills_again(case: GroupCase) -> Iterator[Cause]:
-    """Find a record at which one member after another began, and that none got past."""
-    places = {item.lag.where: item for item in case.partitions}
-    for where, item in places.items():
-        stands = item.lag.committed
-        if item.lag.lag == 0 or (item.lag.log_end_offset or 0) <= (item.lag.log_start_offset or 0):
-            continue
-        since_ms = _stands_since(case, where, stands)
-        if since_ms is None:
-            continue
-        began = _began_there(case, where, since_ms)
-        gone = [event for _, _, event in began if event is not None]
-        are_enough = len(gone) >= len(began) - 1 if case.journal.exists else len(began) >= 2 * _DEATHS_MIN
-        if len(began) < _DEATHS_MIN or not are_enough:
-            continue
-        offset = item.lag.log_start_offset if stands is None else stands
-        numbers = [number for _, number, _ in began]
-        at = f"{where.topic}/{where.partition}@{offset}"
-        yield Cause(
-            "kills-its-consumer",
-            Strength.LIKELY,
-            f"the record {at}, or one soon after it, ends its consumer again and again: {len(began)} members "
-            f"began there since {time_text(began[0][0])}, and none got past it",
-            (
-                Evidence(
-                    "nothing was ever committed" if stands is None else f"committed {stands}, and never more",
-                    f"ottla lag {case.group_id}",
-                    since_ms or None,
-                ),
-                Evidence(
-                    f"generations {numbers[0]} to {numbers[-1]} gave {where} to {len(began)} members in turn",
-                    "__consumer_offsets",
-                    began[-1][0],
-                ),
-                *map(departure, gone[-3:]),
-            ),
-            (
-                f"look at the record: `ottla consume {where.topic} -p {where.partition} -o {offset} -c 1`",
-                "let the consumer put a record that it cannot process aside, and go on",
-            ),
-            weight=10,
-        )
-
-
-def _stands_since(case: GroupCase, where: TopicPartition, stands: int | None) -> int | None:
-    """Return since when the committed offset is what it is: 0 if it never was another."""
-    since_ms = 0
-    for commit in case.history.commits:
-        if commit.where == where and commit.offset != stands:
-            since_ms = -1
-        elif commit.where == where and since_ms <= 0:
-            since_ms = commit.at_ms
-    return None if since_ms < 0 else since_ms
-
-
-def _began_there(
-    case: GroupCase, where: TopicPartition, since_ms: int
-) -> list[tuple[int, int, JournalEvent | None]]:
-    """Return who got the partition since a time, each with its generation, and how it left."""
-    left: dict[str, JournalEvent] = {}
-    for event in case.journal.of("member-left", group=case.group_id):
-        left[event.facts["member"]] = event
-    found: list[tuple[int, int, JournalEvent | None]] = []
-    last = None
-    for generation in case.history.generations:
-        holder = generation.holder(where)
-        if holder is None or holder.member_id == last:
-            continue
-        last = holder.member_id
-        ends = left.get(holder.member_id)
-        # The one that has brought the group here, and died, is one of them.
-        if generation.at_ms >= since_ms or (ends is not None and ends.at_ms >= since_ms):
-            found.append((generation.at_ms, generation.number, ends))
-    return found

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from ottla.client.admin.descriptions import MemberDescription
 from ottla.explain.answer import Cause, Evidence, Strength
 from ottla.explain.evidence.cases import GroupCase
+from ottla.explain.evidence.journal import JournalEvent
 from ottla.model.ids import TopicPartition
 
 
@@ -46,6 +47,10 @@ def without_topic(
             )
     if topic is not None and all(topic not in item.subscribed_topics for item in members):
         subscribed = sorted({name for item in members for name in item.subscribed_topics})
+        newer = _newer_than_members(case, topic)
+        if newer is not None:
+            yield _not_yet_seen(case, topic, newer, subscribed)
+            return
         yield Cause(
             "another-topic",
             Strength.PROVED,
@@ -54,6 +59,35 @@ def without_topic(
             ("correct the topics that the consumer subscribes to",),
             weight=8,
         )
+
+
+def _newer_than_members(case: GroupCase, topic: str) -> JournalEvent | None:
+    """Return when a topic was made, if the members said before that what they subscribe to."""
+    made = [*case.journal.of("topic-created", topic=topic)]
+    joined = [item.at_ms for item in case.history.generations if item.members]
+    return made[-1] if made and joined and made[-1].at_ms > joined[-1] else None
+
+
+def _not_yet_seen(case: GroupCase, topic: str, made: JournalEvent, subscribed: Sequence[str]) -> Cause:
+    return Cause(
+        "topic-newer-than-members",
+        Strength.LIKELY,
+        f"{topic} was made after the members of group {case.group_id} have said what they subscribe to: one "
+        "that subscribes to a pattern looks for new topics only every metadata.max.age.ms (5 minutes)",
+        (
+            Evidence(f"{topic} was created", f"journal {made.place}", made.at_ms),
+            Evidence(
+                f"the members joined before that, with {', '.join(subscribed) or 'nothing'}",
+                "__consumer_offsets",
+                max(item.at_ms for item in case.history.generations if item.members),
+            ),
+        ),
+        (
+            "wait, or restart a member; with librdkafka lower topic.metadata.refresh.interval.ms",
+            "if the members subscribe to names: add the topic there",
+        ),
+        weight=8,
+    )
 
 
 def without_partitions(case: GroupCase, members: Sequence[MemberDescription]) -> Iterator[Cause]:

@@ -8,6 +8,7 @@ from ottla.explain.answer import Cause, Evidence, Strength, duration_text, time_
 from ottla.explain.evidence.cases import GroupCase, OpenTransaction
 from ottla.explain.evidence.journal import JournalEvent
 from ottla.explain.lag.outlook import PartitionLook
+from ottla.model.ids import TopicPartition
 
 RECENT_MS = 60_000
 QUIET_MS = 5_000
@@ -48,20 +49,25 @@ def out_of_range(case: GroupCase) -> Iterator[Cause]:
             continue
         if item.velocity is not None and item.velocity.reads != 0:
             continue
+        ever, seen = _longest(case, lag.where)
         why = (
             f"{lag.log_start_offset - lag.committed} records were deleted before they were committed"
             if is_below
-            else "the log is shorter than it was"
+            else f"the log was longer, up to {ever}, and was cut or made again"
+            if ever >= lag.committed
+            else "somebody has committed past its end, or the log was longer once"
         )
         evidence = [
             Evidence(
                 f"committed {lag.committed}, but the log has {lag.log_start_offset} to {lag.log_end_offset}",
                 f"ottla lag {case.group_id}",
             ),
+            *(_committing(case, lag.where, lag.committed) if is_above else ()),
+            *([seen] if is_above and seen is not None else ()),
             *_refusals(case, "OFFSET_OUT_OF_RANGE"),
         ]
         yield Cause(
-            "offset-out-of-range",
+            "committed-past-end" if is_above and ever < lag.committed else "offset-out-of-range",
             Strength.PROVED,
             f"group {case.group_id} stands at an offset of {lag.where} that does not exist: {why}",
             tuple(evidence),
@@ -74,8 +80,38 @@ def out_of_range(case: GroupCase) -> Iterator[Cause]:
         return
 
 
+def _longest(case: GroupCase, where: TopicPartition) -> tuple[int, Evidence | None]:
+    """Return the highest end that the journal has seen of a log: -1 if none."""
+    place, highest, found = f"{where.topic}/{where.partition}", -1, None
+    for event in case.journal.of("appended-at"):
+        end = event.facts["ends"].get(place, -1)
+        if end > highest:
+            highest = end
+            found = Evidence(
+                f"{where} ended at {end}, and never later", f"journal {event.place}", event.at_ms
+            )
+    return highest, found
+
+
+def _committing(case: GroupCase, where: TopicPartition, offset: int) -> Iterator[Evidence]:
+    """Say when an offset was committed, and who was in the group then."""
+    for commit in [one for one in case.history.commits if one.where == where and one.offset == offset][:1]:
+        before = [one for one in case.history.generations if one.at_ms < commit.at_ms]
+        is_empty = not before or not before[-1].members
+        yield Evidence(
+            f"{offset} was committed" + (", with nobody in the group" if is_empty else ""),
+            f"__consumer_offsets@{commit.log_offset}",
+            commit.at_ms,
+        )
+
+
 def _refusals(case: GroupCase, error: str) -> Iterator[Evidence]:
-    for event in list(case.journal.of("request-refused", error=error))[-1:]:
+    its = [
+        event
+        for event in case.journal.of("request-refused", error=error)
+        if event.subject.removeprefix("client/").rpartition("@")[0] in case.clients
+    ]
+    for event in its[-1:]:
         yield Evidence(
             f"{event.subject.removeprefix('client/')}: {event.facts['api']} was refused "
             f"{event.facts['count']} times with {error}",

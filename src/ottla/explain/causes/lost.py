@@ -12,16 +12,20 @@ groups that commit in the transactions that write their results.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked, time_text
 from ottla.explain.causes.absent import departure
 from ottla.explain.causes.lost_in_log import lost_in_log, may_delete
 from ottla.explain.causes.standing import began_at_end
+from ottla.explain.causes.unavailable import unavailable
 from ottla.explain.evidence.cases import GroupCase, TopicCase
 from ottla.explain.evidence.group_history import Commit, Generation
-from ottla.explain.evidence.readers import LATEST, Reader, readers_of
+from ottla.explain.evidence.journal import JournalEvent
+from ottla.explain.evidence.readers import LATEST, Doing, Reader, readers_of
 from ottla.model.ids import TopicPartition
 
+_LOOK_MS: Final = 6_000
 _NOT_PROCESSED = "what the application did with records that it got: no broker sees that"
 _OLDER = (
     "what was deleted before the journal and the commits begin, and records older than those that were read"
@@ -34,11 +38,12 @@ def why_lost(case: GroupCase) -> Answer:
     topics = sorted({item.lag.where.topic for item in case.partitions})
     causes = ranked(
         [
+            *unavailable(case.replicas, case.configs, case.journal),
             *_deleted_unread(case),
             *_skipped_by_reset(case, readers),
             *began_at_end(case, readers),
             *_set_forward(case),
-            *_committed_and_gone(case),
+            *(_committed_and_gone(case) or _closed_after_commit(case, readers)),
             *(
                 cause
                 for topic in topics
@@ -69,7 +74,12 @@ def why_lost(case: GroupCase) -> Answer:
 
 def why_topic_lost(case: TopicCase) -> Answer:
     """Answer for a topic: whether records that were sent are not in it."""
-    causes = ranked(lost_in_log(case.topic, case.sample, case.journal, case.configs))
+    causes = ranked(
+        [
+            *unavailable(case.replicas, {case.topic: case.configs}, case.journal),
+            *lost_in_log(case.topic, case.sample, case.journal, case.configs),
+        ]
+    )
     starts = [
         f"{where} begins at {start}" for where, start in sorted(case.sample.starts.items()) if start > 0
     ]
@@ -145,8 +155,11 @@ def _skipped_by_reset(case: GroupCase, readers: Sequence[Reader]) -> Iterator[Ca
     for reader in readers:
         for where, (asked, answer, event) in reader.began.items():
             commit, is_deleted = _last_commit(case, where, event.at_ms)
-            if asked != LATEST or commit is None or commit.offset is None or commit.offset >= answer:
+            if asked != LATEST or commit is None or commit.offset is None or commit.offset == answer:
                 continue
+            if commit.offset > answer:
+                yield _committed_past_end(case, reader, where, commit, answer, event)
+                return
             why = (
                 "its committed offset had expired or was deleted"
                 if is_deleted
@@ -176,6 +189,43 @@ def _skipped_by_reset(case: GroupCase, readers: Sequence[Reader]) -> Iterator[Ca
             return
 
 
+def _committed_past_end(
+    case: GroupCase,
+    reader: Reader,
+    where: TopicPartition,
+    commit: Commit,
+    answer: int,
+    event: JournalEvent,
+) -> Cause:
+    before, _ = _last_commit(case, where, commit.at_ms - 1)
+    first = None if before is None else before.offset
+    left_out = "the records before it" if first is None else f"offsets {first} to {answer - 1}"
+    return Cause(
+        "committed-past-end",
+        Strength.PROVED,
+        f"group {case.group_id} stood at offset {commit.offset} of {where}, past its end, so {reader.client} "
+        f"went on at the end, at {answer}: it did not get {left_out} (auto.offset.reset=latest)",
+        (
+            Evidence(
+                f"{commit.offset} was committed" + ("" if first is None else f", after {first}"),
+                f"__consumer_offsets@{commit.log_offset}",
+                commit.at_ms,
+            ),
+            Evidence(
+                f"{reader.client} asked for the last offset, got {answer}, and fetched from there",
+                f"journal {event.place}",
+                event.at_ms,
+            ),
+        ),
+        (
+            "find out who committed an offset that does not exist, a script or another cluster's offsets say",
+            f"to read them: `ottla group reset {case.group_id} "
+            + ("--to-earliest`" if first is None else f"--to-offset {first}`"),
+        ),
+        weight=8.6,
+    )
+
+
 def _set_forward(case: GroupCase) -> Iterator[Cause]:
     """Find offsets that were set forward while nobody was in the group."""
     before: dict[TopicPartition, Commit] = {}
@@ -190,7 +240,7 @@ def _set_forward(case: GroupCase) -> Iterator[Cause]:
         generation = _generation_at(case, commit.at_ms - 1)
         if generation is None or generation.members or commit.is_transactional:
             continue
-        if _was_read(case, earlier, commit):
+        if _was_read(case, earlier, commit, generation.at_ms):
             # By a consumer that takes partitions by itself, and commits for the group.
             continue
         yield Cause(
@@ -214,16 +264,23 @@ def _set_forward(case: GroupCase) -> Iterator[Cause]:
         return
 
 
-def _was_read(case: GroupCase, earlier: Commit, commit: Commit) -> bool:
-    """Say whether anybody was seen to read between two commits of a partition."""
+def _was_read(case: GroupCase, earlier: Commit, commit: Commit, empty_ms: int) -> bool:
+    """Say whether anybody was seen to read between two commits of a partition.
+
+    What the last member had fetched ahead before the group was empty is no reading of that. Neither is what
+    the next member does, which begins where the offset was set to. Nodes look every five seconds.
+    """
+    since_ms = max(earlier.at_ms, empty_ms)
+    joined = [one.at_ms for one in case.history.generations if one.members and one.at_ms >= commit.at_ms]
+    until_ms = min([commit.at_ms + _LOOK_MS, *joined])
     return any(
-        (earlier.offset or 0) < offset <= (commit.offset or 0) and earlier.at_ms <= event.at_ms
+        (earlier.offset or 0) < offset <= (commit.offset or 0) and since_ms <= event.at_ms <= until_ms
         for reader in readers_of(case.journal)
         for offset, event in reader.seen.get(commit.where, ())
     )
 
 
-def _committed_and_gone(case: GroupCase) -> Iterator[Cause]:
+def _committed_and_gone(case: GroupCase) -> list[Cause]:
     """Find a member that died soon after a commit. Whether it had processed what it committed, nobody saw."""
     for left in case.journal.of("member-left", group=case.group_id):
         facts = left.facts
@@ -240,30 +297,89 @@ def _committed_and_gone(case: GroupCase) -> Iterator[Cause]:
         ]
         if not mine:
             continue
-        last = mine[-1]
-        before, _ = _last_commit(case, last.where, last.at_ms - 1)
-        first = 0 if before is None or before.offset is None else before.offset
-        yield Cause(
-            "committed-before-processed",
-            Strength.POSSIBLE,
-            f"{facts['client']} died at about {time_text(gone_ms)}, "
-            f"{duration_text(gone_ms - last.at_ms)} after it had committed {last.offset} of {last.where}: "
-            f"if it commits before it has processed, up to {(last.offset or 0) - first} records are lost",
-            (
-                Evidence(
-                    f"committed {last.offset}, after {first}",
-                    f"__consumer_offsets@{last.log_offset}",
-                    last.at_ms,
+        last, first = _last_step(case, mine)
+        return [
+            Cause(
+                "committed-before-processed",
+                Strength.POSSIBLE,
+                f"{facts['client']} died at about {time_text(gone_ms)}, "
+                f"{duration_text(gone_ms - last.at_ms)} after it had committed {last.offset} of {last.where}"
+                f": if it commits before it has processed, up to "
+                f"{(last.offset or 0) - first} records are lost",
+                (
+                    Evidence(
+                        f"committed {last.offset}, after {first}",
+                        f"__consumer_offsets@{last.log_offset}",
+                        last.at_ms,
+                    ),
+                    departure(left),
                 ),
-                departure(left),
-            ),
-            (
-                "commit after processing; with automatic commits, finish with a record before the next poll",
-                f"compare offsets {first} to {(last.offset or 0) - 1} of {last.where} with the results",
-            ),
-            weight=6,
-        )
-        return
+                (
+                    *_AFTER_PROCESSING,
+                    f"compare offsets {first} to {(last.offset or 0) - 1} of {last.where} with the results",
+                ),
+                weight=6,
+            )
+        ]
+    return []
+
+
+def _last_step(case: GroupCase, mine: Sequence[Commit]) -> tuple[Commit, int]:
+    """Return the last commit that moved an offset, and from where. Some clients commit the same again."""
+    steps = []
+    for commit in mine:
+        before, _ = _last_commit(case, commit.where, commit.at_ms - 1)
+        steps.append((commit, 0 if before is None or before.offset is None else before.offset))
+    return next((step for step in reversed(steps) if step[0].offset != step[1]), steps[-1])
+
+
+def _closed_after_commit(case: GroupCase, readers: Sequence[Reader]) -> list[Cause]:
+    """Find a connection that closed after a commit, without leaving: the session is not over yet."""
+    left = {event.facts["client"] for event in case.journal.of("member-left", group=case.group_id)}
+    for reader in reversed(readers):
+        if reader.doing is not Doing.GONE or reader.client in left:
+            continue
+        mine = [
+            one
+            for one in case.history.commits
+            if one.where in reader.seen
+            and one.offset is not None
+            and reader.first.at_ms <= one.at_ms <= reader.last.at_ms
+            and not one.is_transactional
+        ]
+        if not mine:
+            continue
+        last, first = _last_step(case, mine)
+        return [
+            Cause(
+                "committed-before-processed",
+                Strength.POSSIBLE,
+                f"the connection of {reader.client} closed at {time_text(reader.last.at_ms)} without leaving "
+                f"the group, {duration_text(reader.last.at_ms - last.at_ms)} after {last.offset} of "
+                f"{last.where} was committed: if it commits before it has processed, or hands records to "
+                f"threads, up to {(last.offset or 0) - first} records are lost",
+                (
+                    Evidence(
+                        f"committed {last.offset}, after {first}",
+                        f"__consumer_offsets@{last.log_offset}",
+                        last.at_ms,
+                    ),
+                    Evidence(
+                        f"the connection of {reader.client} is closed",
+                        f"journal {reader.last.place}",
+                        reader.last.at_ms,
+                    ),
+                ),
+                _AFTER_PROCESSING,
+                weight=6,
+            )
+        ]
+    return []
+
+
+_AFTER_PROCESSING: Final = (
+    "commit after processing; with automatic commits, finish with a record before the next poll",
+)
 
 
 def _holds(generation: Generation | None, member: str, where: TopicPartition) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from ottla.explain.answer import Cause, Evidence, Strength, time_text
 from ottla.explain.evidence.journal import JournalEvent, JournalView
 from ottla.explain.evidence.logs import LogSample
-from ottla.explain.evidence.writers import writers_of
+from ottla.explain.evidence.writers import candidates, writers_of
 from ottla.model.ids import TopicPartition
 
 Configs = Mapping[str, str | None]
@@ -43,6 +43,8 @@ def lost_in_log(topic: str, log: LogSample | None, journal: JournalView, configs
         yield from _aborted(topic, log)
         yield from _compacted(topic, log, configs)
         yield from _deleted_by_time(topic, log, configs)
+        yield from _deleted_early(topic, log, journal, configs)
+        yield from _tombstones(topic, log, journal, configs)
         yield from _deleted_by_admin(topic, log, configs)
 
 
@@ -151,10 +153,17 @@ def _refused(topic: str, journal: JournalView) -> Iterator[Cause]:
     topics: dict[str, set[str]] = {}
     for writer in writers_of(journal):
         topics.setdefault(writer.client, set()).update(at.topic for at in writer.places)
+    clients = {event.facts["producer"]: event.facts["client"] for event in journal.of("producer-seen")}
+    for event in journal.of("producer-wrote"):
+        if (client := clients.get(event.facts["producer"])) is not None:
+            topics.setdefault(client, set()).add(event.facts["at"].rpartition("/")[0])
     for event in journal.of("request-refused", api="produce"):
         if event.facts["error"] not in _FINAL:
             continue
         client = event.subject.removeprefix("client/").rpartition("@")[0]
+        if topic not in topics.get(client, {topic}):
+            # It has written elsewhere, and never here.
+            continue
         yield Cause(
             "produce-refused",
             Strength.LIKELY if topics.get(client) == {topic} else Strength.POSSIBLE,
@@ -246,6 +255,83 @@ def _deleted_by_time(topic: str, log: LogSample, configs: Configs) -> Iterator[C
             ("let the producer set milliseconds, or set message.timestamp.type=LogAppendTime",),
             weight=7.5,
         )
+
+
+def _deleted_early(topic: str, log: LogSample, journal: JournalView, configs: Configs) -> Iterator[Cause]:
+    """Find records that are gone, though they were written later than retention reaches.
+
+    Retention goes by the times that records carry. What only the times can explain, or an administrator, is
+    told as that.
+    """
+    limit = configs.get("retention.ms") or "-1"
+    by_size = not (configs.get("retention.bytes") or "-1").startswith("-")
+    if not may_delete(configs) or limit.startswith("-") or by_size or journal.span_ms is None:
+        return
+    now_ms = journal.span_ms[1]
+    for where, start in sorted(log.starts.items()):
+        since = _not_there_before(journal, where, start - 1) if where.topic == topic and start > 0 else None
+        if since is None or now_ms - since.at_ms >= int(limit):
+            continue
+        yield Cause(
+            "deleted-by-timestamp",
+            Strength.LIKELY,
+            f"what {where} had before offset {start} was written after {time_text(since.at_ms)} and is "
+            f"deleted already, though retention.ms={limit}: retention goes by the times that records carry, "
+            "so these carried times that are long past (in seconds instead of milliseconds, say), or an "
+            "administrator has deleted them",
+            (
+                Evidence(f"the log begins at {start}", f"ottla topic describe {topic}"),
+                Evidence(f"offset {start - 1} was not there yet", f"journal {since.place}", since.at_ms),
+            ),
+            (
+                "look at the timestamps that the producer sets: they are milliseconds since 1970",
+                "or set message.timestamp.type=LogAppendTime for the topic",
+            ),
+            weight=7.4,
+        )
+        return
+
+
+def _not_there_before(journal: JournalView, where: TopicPartition, offset: int) -> JournalEvent | None:
+    """Return the last event that shows that an offset was not written yet."""
+    place, found = f"{where.topic}/{where.partition}", None
+    for event in journal.of("appended-at", "topic-created"):
+        if event.kind == "topic-created":
+            found = event if event.facts["topic"] == where.topic else found
+        elif place in event.facts["ends"]:
+            if event.facts["ends"][place] > offset:
+                return found
+            found = event
+    return None
+
+
+def _tombstones(topic: str, log: LogSample, journal: JournalView, configs: Configs) -> Iterator[Cause]:
+    """Find keys of a compacted topic whose newest record has no value: compaction deletes them."""
+    if "compact" not in (configs.get("cleanup.policy") or ""):
+        return
+    newest = {(item.where, item.key): item for item in log.records if item.where.topic == topic}
+    gone = [item for item in newest.values() if item.value is None and item.key is not None]
+    if not gone:
+        return
+    item, names = gone[-1], journal.producer_names()
+    known = writers_of(journal)
+    writers = {one.name for found in gone[-50:] for one in candidates(journal, known, found)}
+    writers |= {names[one.batch.producer_id] for one in gone if one.batch.producer_id in names}
+    yield Cause(
+        "deleted-by-tombstone",
+        Strength.PROVED,
+        f"{len(gone)} of {len(newest)} keys of {topic} that were read here end with a record without a value:"
+        " that deletes a key of a compacted topic",
+        (
+            Evidence(f"{item.place} has no value", "the log", item.timestamp),
+            *(Evidence(f"{name} may have written them", "the journal") for name in sorted(writers)[:3]),
+        ),
+        (
+            f"look at the newest of them: `ottla trace {item.place}`",
+            "write the values again; look for a producer whose value was empty by mistake",
+        ),
+        weight=5,
+    )
 
 
 def _deleted_by_admin(topic: str, log: LogSample, configs: Configs) -> Iterator[Cause]:

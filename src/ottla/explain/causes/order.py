@@ -56,7 +56,7 @@ def _causes(case: TopicCase, records: Sequence[RecordFacts], key: bytes | None) 
         yield from _without_keys(case, records, key)
         spread = {one: some for one, some in by_key.items() if len({item.where for item in some}) > 1}
         if spread:
-            yield _spread(case, by_key, spread)
+            yield _spread(case, spread)
         yield from keys_changed(case, key)
     yield from going_back(case, by_key, records)
 
@@ -112,14 +112,13 @@ PARTITIONERS: Mapping[str, Partitioner] = {
 }
 
 
-def _spread(
-    case: TopicCase, by_key: Mapping[bytes, list[RecordFacts]], spread: Mapping[bytes, list[RecordFacts]]
-) -> Cause:
+def _spread(case: TopicCase, spread: Mapping[bytes, list[RecordFacts]]) -> Cause:
     key, some = max(spread.items(), key=lambda item: len(item[1]))
     places = sorted({item.where.partition for item in some})
     said = f"key {key_text(key)} is in partitions {', '.join(map(str, places))}"
     evidence = [Evidence(f"{said}: {_first_per_partition(some)}", "the log", some[0].timestamp)]
-    everything = [record for records in by_key.values() for record in records]
+    # How a producer chooses partitions shows in all keys, also if only one is asked about.
+    everything = [record for record in case.sample.records if record.key is not None]
     return (
         _partitions_added(case, spread, evidence)
         or _another_partitioner(case, everything, spread, evidence)
@@ -221,12 +220,16 @@ def _another_partitioner(
     return Cause(
         "another-partitioner",
         Strength.PROVED,
-        f"producers of {case.topic} choose partitions in different ways, so {len(spread)} keys are in "
+        f"producers of {case.topic} choose partitions in different ways, so {_keys(len(spread))} in "
         f"several partitions: {said}",
         tuple(evidence),
         ("set the same partitioner everywhere: librdkafka has partitioner=murmur2_random for that of Java",),
         weight=6,
     )
+
+
+def _keys(count: int) -> str:
+    return "one key is" if count == 1 else f"{count} keys are"
 
 
 def _explains_by_two(case: TopicCase, some: Sequence[RecordFacts]) -> bool:

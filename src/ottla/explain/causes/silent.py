@@ -12,13 +12,13 @@ known.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ottla.client.admin.descriptions import MemberDescription
 from ottla.explain.answer import Answer, Cause, ranked
 from ottla.explain.causes.absent import (
     asks_for_missing_topics,
     join_refused,
-    kills_again,
     no_group,
     no_members,
     not_a_member,
@@ -32,17 +32,23 @@ from ottla.explain.causes.assigned import (
 )
 from ottla.explain.causes.committing import committed_too_low
 from ottla.explain.causes.hindered import held_back, out_of_range, refused, throttled
+from ottla.explain.causes.killing import kills_again, kills_connections
+from ottla.explain.causes.rebalancing import too_many_rebalances
 from ottla.explain.causes.standing import (
     began_at_end,
     doubts,
     member_gone,
+    never_fetched,
     not_committing,
     not_fetching,
     nothing_to_read,
     topic_made_again,
 )
+from ottla.explain.causes.unavailable import unavailable
 from ottla.explain.evidence.cases import GroupCase
 from ottla.explain.evidence.readers import Reader, readers_of
+
+_BEHIND_MIN: Final = 100
 
 
 def why_silent(case: GroupCase, client: str | None = None, topic: str | None = None) -> Answer:
@@ -57,7 +63,7 @@ def why_silent(case: GroupCase, client: str | None = None, topic: str | None = N
         causes,
         f"nothing is proved about {subject}: {unclear[0]}"
         if unclear
-        else f"nothing wrong found: {subject} reads its partitions and keeps up",
+        else f"nothing wrong found: {subject} {_does(case)}",
         (*unclear[1:], *case.not_seen),
         bool(unclear),
         case.journal.span_ms,
@@ -67,6 +73,15 @@ def why_silent(case: GroupCase, client: str | None = None, topic: str | None = N
             "the log of the consumer, and the journal: `ottla journal"
             + (f" --client {client}`" if client else f" --group {case.group_id}`"),
         ),
+    )
+
+
+def _does(case: GroupCase) -> str:
+    behind = sum(item.lag.lag or 0 for item in case.partitions)
+    if behind < _BEHIND_MIN:
+        return "reads its partitions and keeps up"
+    return (
+        f"reads its partitions, and is {behind} records behind: `ottla why slow` says whether it catches up"
     )
 
 
@@ -91,22 +106,25 @@ def _causes(
     if client is not None and not members:
         yield from reads_by_itself(case, readers, client, topic)
     if case.look is None:
-        yield no_group(case)
+        yield no_group(case, client)
         if client is not None:
             yield from asks_for_missing_topics(case, client)
         return
-    killed = [*committed_too_low(case)] or [*kills_again(case)]
+    killed = [*committed_too_low(case)] or [*kills_again(case)] or [*kills_connections(case, readers)]
     yield from killed
     if killed:
         # A member that is there at this moment will be gone at the next.
         return
     if case.description is None or not case.description.members:
         yield no_members(case)
+        yield from out_of_range(case)
         return
     if not members:
         yield not_a_member(case, client or "")
         return
     yield from refused(case)
+    yield from unavailable(case.replicas, case.configs, case.journal)
+    yield from too_many_rebalances(case)
     yield from without_topic(case, members, topic)
     yield from without_partitions(case, members)
     yield from without_member(case, members)
@@ -116,6 +134,8 @@ def _causes(
     yield from throttled(case)
     yield from member_gone(case, readers)
     yield from not_fetching(case, readers)
+    yield from never_fetched(case, readers)
     yield from began_at_end(case, readers)
     yield from not_committing(case, readers)
-    yield from nothing_to_read(case)
+    if topic is None or any(item.lag.where.topic == topic for item in case.partitions):
+        yield from nothing_to_read(case)

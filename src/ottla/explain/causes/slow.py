@@ -12,10 +12,13 @@ For a topic: how do its producers write?
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked
 from ottla.explain.causes.hindered import RECENT_MS
+from ottla.explain.causes.rebalancing import too_many_rebalances
 from ottla.explain.causes.standing import is_seen_fetching, last_positions, member_gone, reads, unread
+from ottla.explain.causes.unavailable import unavailable
 from ottla.explain.evidence.cases import NO_JOURNAL, GroupCase, TopicCase
 from ottla.explain.evidence.logs import BatchFacts, LogSample
 from ottla.explain.evidence.readers import Reader, readers_of
@@ -24,13 +27,11 @@ from ottla.model.ids import TopicPartition
 
 LAG_MIN = 100
 """A smaller lag is not slow."""
-_REBALANCES_MAX = 6
-"""So many in five minutes are too many: each stops the group."""
 _HOT_SHARE = 0.5
 _TINY_RECORDS = 3.0
+_TINY_STEP = 2.0
 _TINY_BYTES = 2_048
 _TINY_BATCHES_MIN = 200
-_FIVE_MINUTES_MS = 300_000
 SLOW_SYNCS_MIN = 10
 """Fewer in a minute are no trouble: any disk is slow at times."""
 
@@ -43,7 +44,13 @@ def why_slow(case: GroupCase) -> Answer:
     if lag >= LAG_MIN:
         # Throttled readers read in bursts, so they may look as if they were catching up.
         causes = ranked(_throttled(case) if _catches_up(case) else _causes(case, lag))
-        causes = ranked([*member_gone(case, readers), *causes])
+        causes = ranked(
+            [
+                *unavailable(case.replicas, case.configs, case.journal),
+                *member_gone(case, readers),
+                *causes,
+            ]
+        )
     healthy = (
         f"nothing wrong found: group {case.group_id} is {lag} records behind and catches up"
         if lag >= LAG_MIN
@@ -94,11 +101,54 @@ def _catches_up(case: GroupCase) -> bool:
 
 def _causes(case: GroupCase, lag: int) -> Iterator[Cause]:
     yield from _throttled(case)
-    yield from _rebalances(case)
+    yield from too_many_rebalances(case)
     yield from _hot_partition(case, lag)
     yield from _skewed_assignment(case, lag)
     yield from _too_few_members(case)
+    yield from _commits_each_record(case)
     yield from _processing(case, lag)
+
+
+_COMMITS_MIN: Final = 50
+
+
+def _commits_each_record(case: GroupCase) -> Iterator[Cause]:
+    """Find members that commit after each record or two: each commit is a request that they wait for."""
+    recent = [
+        one
+        for one in case.history.commits
+        if one.offset is not None and not one.is_transactional and case.now_ms - one.at_ms <= RECENT_MS
+    ]
+    steps: dict[TopicPartition, list[int]] = {}
+    last: dict[TopicPartition, int] = {}
+    for commit in recent:
+        offset = commit.offset or 0
+        if commit.where in last:
+            steps.setdefault(commit.where, []).append(offset - last[commit.where])
+        last[commit.where] = offset
+    moved = [step for some in steps.values() for step in some if step > 0]
+    if len(moved) < _COMMITS_MIN or sum(moved) / len(moved) > _TINY_STEP:
+        return
+    first, newest = recent[0], recent[-1]
+    seconds = max((newest.at_ms - first.at_ms) / 1000, 0.001)
+    yield Cause(
+        "commits-each-record",
+        Strength.LIKELY,
+        f"group {case.group_id} commits after each {sum(moved) / len(moved):.1f} records, "
+        f"{len(recent) / seconds:.0f} times a second: each commit is a request that a member waits for",
+        (
+            Evidence(
+                f"{len(recent)} commits in {duration_text(seconds * 1000)}, of {sum(moved)} records",
+                "__consumer_offsets",
+                newest.at_ms,
+            ),
+        ),
+        (
+            "commit once for each poll, or every few seconds: after a crash a little more is delivered again",
+            "or commit asynchronously",
+        ),
+        weight=5.5,
+    )
 
 
 def _throttled(case: GroupCase) -> Iterator[Cause]:
@@ -127,37 +177,6 @@ def _throttled(case: GroupCase) -> Iterator[Cause]:
         ),
         ("raise the quota of the client",),
         weight=9,
-    )
-
-
-def _rebalances(case: GroupCase) -> Iterator[Cause]:
-    recent = [one for one in case.history.generations if case.now_ms - one.at_ms <= _FIVE_MINUTES_MS]
-    changes = [one for one in recent if one.members]
-    if len(changes) <= _REBALANCES_MAX or case.now_ms - changes[-1].at_ms > RECENT_MS:
-        return
-    lost = list(case.journal.of("member-left", group=case.group_id))[-3:]
-    yield Cause(
-        "too-many-rebalances",
-        Strength.PROVED,
-        f"group {case.group_id} was rebalanced {len(changes)} times in five minutes, and reads nothing while "
-        "it is",
-        (
-            Evidence(
-                f"generations {changes[0].number} to {changes[-1].number}",
-                "__consumer_offsets",
-                changes[-1].at_ms,
-            ),
-            *(
-                Evidence(
-                    f"{event.facts.get('client')} {event.facts.get('why')}",
-                    f"journal {event.place}",
-                    event.at_ms,
-                )
-                for event in lost
-            ),
-        ),
-        ("find out why members leave: see `ottla why twice` for the group",),
-        weight=8,
     )
 
 
@@ -362,7 +381,14 @@ def why_topic_slow(case: TopicCase) -> Answer:
     return Answer(
         "slow",
         f"topic {case.topic}",
-        ranked([*_producers_throttled(case), *_tiny_batches(case), *_slow_syncs(case)]),
+        ranked(
+            [
+                *unavailable(case.replicas, {case.topic: case.configs}, case.journal),
+                *_producers_throttled(case),
+                *_tiny_batches(case),
+                *_slow_syncs(case),
+            ]
+        ),
         f"nothing wrong found: the producers of {case.topic} write batches of a good size",
         () if case.journal.exists else (NO_JOURNAL,),
         journal_ms=case.journal.span_ms,

@@ -5,6 +5,7 @@ that somebody reads.
 """
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 
 from ottla.client.admin.descriptions import MemberDescription
 from ottla.explain.answer import Cause, Evidence, Strength, duration_text, time_text
@@ -135,11 +136,9 @@ def not_fetching(case: GroupCase, readers: Sequence[Reader]) -> Iterator[Cause]:
         if reader.doing is Doing.FETCHING and not is_left_out:
             continue
         position, _ = reader.seen[lag.where][-1]
-        if lag.committed is None:
-            if position <= (lag.log_start_offset or 0):
-                yield _paused(case, item, reader, position)
-            else:
-                yield _stuck(case, item, reader, position)
+        if lag.committed is None or lag.committed <= (lag.log_start_offset or 0):
+            # It has fetched, and was never done with a record: no more is known than that.
+            yield _stuck(case, item, reader, position)
             return
         # A fetch names where it begins. What it brought lies behind that, so a commit behind it is evidence
         # of records that were fetched and are being worked on, too.
@@ -152,6 +151,54 @@ def not_fetching(case: GroupCase, readers: Sequence[Reader]) -> Iterator[Cause]:
         else:
             yield _stuck(case, item, reader, position)
         return
+
+
+def never_fetched(case: GroupCase, readers: Sequence[Reader]) -> Iterator[Cause]:
+    """Find a member that has had a partition for a while, and was never seen to fetch it."""
+    span = case.journal.span_ms
+    for item in case.partitions:
+        lag = item.lag
+        if lag.member is None or lag.committed is not None or not unread(item) or moves(item):
+            continue
+        since_ms = _has_since(case, lag.member, lag.where)
+        is_seen = any(one.client == lag.member.client_id and lag.where in one.seen for one in readers)
+        if since_ms is None or is_seen or case.now_ms - since_ms < 2 * QUIET_MS:
+            continue
+        if span is None or span[0] > since_ms or case.journal.left_out(since_ms).get("fetch-position"):
+            # The journal may not have room for it, or begin later.
+            continue
+        yield Cause(
+            "never-fetched",
+            Strength.LIKELY,
+            f"{lag.member.client_id} has {lag.where} since {time_text(since_ms)}, and has never fetched it: "
+            "it has no offset to begin at (nothing is committed, and auto.offset.reset=none or error), or it "
+            "hangs before its first fetch",
+            (
+                Evidence(f"member {lag.member.member_id} has {lag.where}", "__consumer_offsets", since_ms),
+                Evidence(f"nothing is committed, {unread(item)} unread", f"ottla lag {case.group_id}"),
+                Evidence(
+                    f"no line tells that {lag.member.client_id} has fetched it",
+                    f"ottla journal --client {lag.member.client_id}",
+                    case.now_ms,
+                ),
+            ),
+            (
+                "look for errors in the log of the consumer, NoOffsetForPartition for example",
+                "set auto.offset.reset=earliest or latest, or commit where it is to begin",
+                "look whether the client reaches the node that leads the partition",
+            ),
+            weight=6,
+        )
+        return
+
+
+def _has_since(case: GroupCase, member: MemberDescription, where: TopicPartition) -> int | None:
+    found = None
+    for generation in case.history.generations:
+        facts = generation.members.get(member.member_id)
+        has_it = facts is not None and where in facts.assignment
+        found = (generation.at_ms if found is None else found) if has_it else None
+    return found
 
 
 def _ends_a_batch(case: GroupCase, where: TopicPartition, committed: int, position: int) -> bool:
@@ -168,17 +215,20 @@ def _paused(case: GroupCase, item: PartitionLook, reader: Reader, position: int)
         "paused",
         Strength.LIKELY,
         f"{lag.member.client_id} has {lag.where}, stays in the group, and does not fetch it: it has paused "
-        f"the partition at offset {position}, with {unread(item)} records unread",
+        f"the partition at offset {position}, or hangs there, with {unread(item)} records unread",
         (
             Evidence(
                 f"no fetch of {lag.where} since this time", f"journal {reader.last.place}", reader.last.at_ms
             ),
             Evidence(
-                f"committed {lag.committed}, last fetched from {position}: what it got, it has processed",
+                f"committed {lag.committed}, last fetched from {position}: what it got before is committed",
                 f"ottla lag {case.group_id}",
             ),
         ),
-        ("look for pause() in the consumer, and call resume()",),
+        (
+            "look for pause() in the consumer, and call resume()",
+            "if there is none: look at what it does instead of polling",
+        ),
         weight=6,
     )
 
@@ -186,12 +236,18 @@ def _paused(case: GroupCase, item: PartitionLook, reader: Reader, position: int)
 def _stuck(case: GroupCase, item: PartitionLook, reader: Reader, position: int) -> Cause:
     lag = item.lag
     assert lag.member is not None, "only partitions that a member has are asked about"
-    offset = lag.log_start_offset or 0 if lag.committed is None else lag.committed
+    first = lag.log_start_offset or 0
+    offset = first if lag.committed is None else lag.committed
+    how = (
+        f"it hangs in the processing of a record, soon after offset {offset}, or does not poll"
+        if offset <= first
+        else f"its processing hangs or takes long, at offset {offset}"
+    )
     return Cause(
         "stuck-processing",
         Strength.LIKELY,
         f"{lag.member.client_id} has fetched records of {lag.where} that it has not committed, and asks for "
-        f"no more: its processing hangs or takes long, at offset {offset}, or it has paused the partition",
+        f"no more, with {unread(item)} unread: {how}, or it has paused the partition",
         (
             Evidence(
                 f"no fetch of {lag.where} since this time", f"journal {reader.last.place}", reader.last.at_ms
@@ -416,8 +472,14 @@ def nothing_to_read(case: GroupCase) -> Iterator[Cause]:
     last = max((case.last_record_ms.get(item.lag.where, 0) for item in known), default=0)
     if last and case.now_ms - last < QUIET_MS:
         return
-    topics = ", ".join(sorted({item.lag.where.topic for item in known}))
-    since = f"since {time_text(last)}" if last else "yet"
+    names = sorted({item.lag.where.topic for item in known})
+    topics = ", ".join(names)
+    deleted = sum(item.lag.log_end_offset or 0 for item in known)
+    if deleted and all(item.lag.log_start_offset == item.lag.log_end_offset for item in known):
+        yield _all_deleted(known, topics, deleted)
+        return
+    # Brokers before 3.0 do not tell when the last record was written.
+    since = f"since {time_text(last)}" if last else "that it has not read" if deleted else "yet"
     yield Cause(
         "end-of-log",
         Strength.PROVED,
@@ -429,7 +491,31 @@ def nothing_to_read(case: GroupCase) -> Iterator[Cause]:
             )
             for item in known[:4]
         ),
-        ("look at the producers of the topic",),
+        ("look at the producers of the topic", *(() if deleted else _similar(case, names))),
+        weight=1,
+    )
+
+
+def _similar(case: GroupCase, names: Sequence[str]) -> tuple[str, ...]:
+    """Say which other topic may have been meant, of one that nobody has written to."""
+    for name in names:
+        others = {other.casefold(): other for other in case.topics if other not in names}
+        for near in get_close_matches(name.casefold(), others, 1, 0.8):
+            return (f"compare the names: there is also a topic {others[near]}",)
+    return ()
+
+
+def _all_deleted(known: Sequence[PartitionLook], topics: str, deleted: int) -> Cause:
+    return Cause(
+        "all-deleted",
+        Strength.PROVED,
+        f"there is nothing to read: no record is left in {topics}, and the {deleted} that were written are "
+        "deleted",
+        tuple(
+            Evidence(f"{item.lag.where} begins and ends at {item.lag.log_end_offset}", "ListOffsets")
+            for item in known[:4]
+        ),
+        tuple(f"ask who deleted them: `ottla why lost --topic {name}`" for name in topics.split(", ")[:2]),
         weight=1,
     )
 

@@ -13,6 +13,7 @@ again, and what makes it harmless.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked
 from ottla.explain.causes.absent import departure
@@ -38,6 +39,7 @@ def why_twice(case: GroupCase) -> Answer:
             *_went_back(case),
             *_refused(case),
             *_sought_back(case),
+            *_read_by_other_groups(case),
             *([] if case.log is None else written_twice(case.log, case.journal, _isolations(case))),
         ]
     )
@@ -82,6 +84,69 @@ def why_topic_twice(case: TopicCase) -> Answer:
 
 
 # Delivered twice
+
+_DEFAULT_CLIENT_IDS: Final = ("aiokafka-", "consumer-", "kafka-python", "ottla", "rdkafka", "sarama")
+
+
+def _read_by_other_groups(case: GroupCase) -> Iterator[Cause]:
+    """Find members that had read the same partitions before, when their group was another one.
+
+    An application that makes up a new group.id at each start begins where auto.offset.reset says, each time.
+    """
+    began_ms = next((one.at_ms for one in case.history.generations if one.members), None)
+    if began_ms is None:
+        return
+    mine = {item.lag.where for item in case.partitions}
+    for client in sorted(case.clients):
+        its = [one for one in readers_of(case.journal) if one.client == client and mine & one.seen.keys()]
+        before = [one for one in its if one.last.at_ms < began_ms]
+        again = {
+            where
+            for one in its
+            if one not in before
+            for where in mine & one.seen.keys()
+            if any(where in earlier.seen and _low(one, where) < _high(earlier, where) for earlier in before)
+        }
+        if not again:
+            continue
+        last = before[-1]
+        left = [
+            event
+            for event in case.journal.of("member-left", client=client)
+            if event.facts["group"] != case.group_id and event.at_ms >= before[0].first.at_ms
+        ]
+        others = sorted({event.facts["group"] for event in left})
+        is_named = not client.startswith(_DEFAULT_CLIENT_IDS)
+        yield Cause(
+            "read-by-other-groups",
+            Strength.LIKELY if is_named else Strength.POSSIBLE,
+            f"{client} had read {', '.join(map(str, sorted(again)[:4]))} before group {case.group_id} began, "
+            f"as a member of {', '.join(others[-3:]) or 'another group, or of none'}: each new group.id "
+            "begins where auto.offset.reset says",
+            (
+                Evidence(
+                    f"{client} fetched there, and closed", f"journal {last.last.place}", last.last.at_ms
+                ),
+                Evidence(f"group {case.group_id} got its first member", "__consumer_offsets", began_ms),
+                *map(departure, left[-1:]),
+            ),
+            (
+                "use the same group.id at each start: the group goes on where it has committed",
+                _IDEMPOTENT,
+            ),
+            weight=7,
+        )
+        return
+
+
+def _low(reader: Reader, where: TopicPartition) -> int:
+    """Return from where a reader has read a partition: where it began, if that is known."""
+    began = reader.began.get(where)
+    return min([offset for offset, _ in reader.seen[where]] + ([] if began is None else [began[1]]))
+
+
+def _high(reader: Reader, where: TopicPartition) -> int:
+    return max(offset for offset, _ in reader.seen[where])
 
 
 def _sought_back(case: GroupCase) -> Iterator[Cause]:

@@ -11,10 +11,12 @@ from ottla.explain.evidence.journal import JournalView
 from ottla.explain.evidence.logs import LogSample, RecordFacts
 from ottla.explain.evidence.writers import Writer, candidates, writers_of
 
-_VALUE_BYTES_MIN = 4
-"""Shorter values are the same by chance, or on purpose."""
+_BYTES_MIN = 4
+"""Keys and values that are shorter together are the same by chance, or on purpose."""
 _REPEATED_SHARE_MAX = 0.5
-"""If more records than this are repeated, repetition is what the topic is for."""
+"""If more records than this are repeated, repetition may be what the topic is for."""
+_COPIES_MAX = 10
+"""Nobody runs a program so often by mistake: values that are there more often are said again on purpose."""
 
 
 Pair = tuple[RecordFacts, RecordFacts]
@@ -37,7 +39,11 @@ def written_twice(
     pairs = [pair for pair in pairs if pair[0].key is not None or _is_retry(*pair)]
     if bare and not pairs and isolations is None:
         yield _only_equal(bare, sample, names)
-    if not pairs or len(pairs) > len(sample.records) * _REPEATED_SHARE_MAX:
+    if not pairs:
+        return
+    if len(pairs) > len(sample.records) * _REPEATED_SHARE_MAX:
+        if isolations is None:
+            yield from _mostly_repeated(pairs, sample, journal, names)
         return
     retried = [pair for pair in pairs if _is_retry(*pair)]
     if retried:
@@ -117,6 +123,34 @@ def _only_equal(pairs: list[Pair], sample: LogSample, names: dict[int, str]) -> 
     )
 
 
+def _mostly_repeated(
+    pairs: list[Pair], sample: LogSample, journal: JournalView, names: dict[int, str]
+) -> Iterator[Cause]:
+    """Say that most records are copies: by one who says the same again, or by several runs of one program."""
+    writers = writers_of(journal)
+    copies = len(sample.records) / max(len(sample.records) - len(pairs), 1)
+    if copies > _COPIES_MAX:
+        return
+    is_by_others = all(_is_by_another(*pair) or _two_writers(pair, journal, writers) for pair in pairs)
+    who = {one.name for record in pairs[0] for one in candidates(journal, writers, record)}
+    yield Cause(
+        "produced-by-two-producers" if is_by_others else "equal-values",
+        Strength.LIKELY if is_by_others else Strength.POSSIBLE,
+        f"{len(pairs)} of {len(sample.records)} records have the key and the value of an earlier one: "
+        + (
+            "each of another producer, or of another connection, so that several runs have written the same"
+            if is_by_others
+            else "the topic repeats values on purpose, or several runs have written the same"
+        ),
+        (
+            _same(pairs[0], names),
+            *(Evidence(f"{name} may have written them", "the journal") for name in sorted(who)[:3]),
+        ),
+        ("use a transactional.id, and send from where the last transaction has ended",),
+        weight=4,
+    )
+
+
 def _two_writers(
     pair: Pair, journal: JournalView, writers: tuple[Writer, ...]
 ) -> tuple[Writer, Writer] | None:
@@ -164,12 +198,21 @@ def _by_one_producer(
     share: float,
 ) -> Cause:
     """Say that one producer wrote twice, if it is one: with an id, or the only connection there was."""
-    first = pairs[0][0]
+    first, again = pairs[0]
     is_one = first.batch.producer_id >= 0
     evidence = [_same(pairs[0], names)]
+    sender = "the same producer has sent them twice"
     if not is_one:
         there = [candidates(journal, writers, record) for record in pairs[0]]
         is_one = len(there[0]) == 1 and there[0] == there[1]
+        clients = {one.name for some in there for one in some}
+        if not is_one and len(clients) == 1 and all(there):
+            # It has connected again in between. Nobody else has written there.
+            is_one = True
+            sender = (
+                f"{clients.pop()} has sent them again, "
+                f"{duration_text(abs(again.timestamp - first.timestamp))} later, and nobody else wrote there"
+            )
         evidence += [
             Evidence(f"{one.name} writes to {first.where}", f"journal {one.first.place}", one.first.at_ms)
             for one in there[0][:3]
@@ -179,7 +222,7 @@ def _by_one_producer(
         Strength.LIKELY if is_one else Strength.POSSIBLE,
         f"{len(pairs)} records are in the log twice: "
         + (
-            "the same producer has sent them twice"
+            sender
             if is_one
             else "their producers have no ids, so it is not known whether one or two have sent them"
         ),
@@ -196,7 +239,7 @@ def _repeated(sample: LogSample) -> Iterator[tuple[RecordFacts, RecordFacts]]:
     """Give records with the same key, value and headers, each with the one before it."""
     seen: dict[tuple[bytes | None, bytes | None, str], RecordFacts] = {}
     for record in sample.records:
-        if record.value is None or len(record.value) < _VALUE_BYTES_MIN:
+        if record.value is None or len(record.key or b"") + len(record.value) < _BYTES_MIN:
             continue
         key = (record.key, record.value, repr(record.headers))
         before = seen.get(key)

@@ -18,6 +18,7 @@ from ottla.explain.evidence.group_history import GroupHistory, read_group_histor
 from ottla.explain.evidence.journal import JournalView, read_journal
 from ottla.explain.evidence.logs import LogSample, partitions_of, sample_log
 from ottla.explain.evidence.readers import Doing, readers_of
+from ottla.explain.evidence.replicas import ReplicaStates, read_replicas
 from ottla.explain.lag.looking import GroupLook, Looks, look, with_speeds
 from ottla.explain.lag.outlook import PartitionLook
 from ottla.model.ids import TopicPartition
@@ -73,6 +74,10 @@ class GroupCase:
     """The configs in force of the topics that the group reads."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     """The groups that clients are members of, by client id."""
+    groups: tuple[str, ...] = ()
+    """The other groups that there are."""
+    replicas: Mapping[TopicPartition, ReplicaStates] = field(default_factory=dict)
+    """The replicas of the topics that the group reads, now."""
 
     @property
     def partitions(self) -> tuple[PartitionLook, ...]:
@@ -138,6 +143,8 @@ class TopicCase:
     journal: JournalView
     configs: Mapping[str, str | None] = field(default_factory=dict)
     """The configs in force."""
+    replicas: Mapping[TopicPartition, ReplicaStates] = field(default_factory=dict)
+    """The replicas of its partitions, now."""
 
 
 async def gather_topic(access: Access, topic: str) -> TopicCase:
@@ -145,9 +152,18 @@ async def gather_topic(access: Access, topic: str) -> TopicCase:
     partitions = await partitions_of(access, [topic])
     if not partitions:
         await access.admin.topics.describe(topic)
-    sample = await sample_log(access, partitions)
+    replicas = await read_replicas(access, {topic})
+    sample = await sample_log(access, _led(partitions, replicas))
     configs = (await topic_configs(access, {topic})).get(topic, {})
-    return TopicCase(topic, _now_ms(), len(partitions), sample, await read_journal(access), configs)
+    journal = await read_journal(access)
+    return TopicCase(topic, _now_ms(), len(partitions), sample, journal, configs, replicas)
+
+
+def _led(
+    places: Collection[TopicPartition], replicas: Mapping[TopicPartition, ReplicaStates]
+) -> list[TopicPartition]:
+    """Leave out partitions that nobody leads, and that cannot be read."""
+    return [where for where in places if where not in replicas or replicas[where].leader >= 0]
 
 
 async def _check_may_see(access: Access, group_id: str) -> None:
@@ -184,20 +200,21 @@ async def gather_group(
             description = None
     places = [] if looked is None else [item.lag.where for item in looked.partitions]
     places = [where for where in places if where.topic in topics]
-    log = None
-    if with_log and places:
-        try:
-            log = await sample_log(access, places, _RECORDS_FOR_GROUPS)
-        except ClientError:
-            # The user may not read the topic. Everything else is evidence still.
-            log = None
     journal = await read_journal(access)
     named = {where.topic for where in places}
     if description is not None:
         named |= {name for member in description.members for name in member.subscribed_topics}
-    read_now = [reader for reader in readers_of(journal) if reader.doing is not Doing.GONE]
+    replicas = await read_replicas(access, named & topics.keys())
+    members = {member.client_id for member in description.members} if description is not None else set()
+    read_now = [
+        reader for reader in readers_of(journal) if reader.doing is not Doing.GONE or reader.client in members
+    ]
     named |= {where.topic for reader in read_now for where in reader.positions}
     wanted = sorted(named & topics.keys())[:_TOPICS_MAX]
+    # While a group divides its partitions, nobody has any. What its members read is known all the same.
+    read = places or [where for one in read_now if one.client in members for where in one.seen]
+    read = _led([where for where in read if where.topic in topics], replicas)
+    log = await _log(access, read) if with_log else None
     return GroupCase(
         group_id,
         _now_ms(),
@@ -214,8 +231,17 @@ async def gather_group(
         await _offsets_retention_ms(access),
         await _bounds(access, wanted),
         await topic_configs(access, {where.topic for where in places}),
-        await _members_elsewhere(access, group_id),
+        *await _others(access, group_id),
+        replicas,
     )
+
+
+async def _log(access: Access, places: Collection[TopicPartition]) -> LogSample | None:
+    try:
+        return await sample_log(access, list(dict.fromkeys(places)), _RECORDS_FOR_GROUPS) if places else None
+    except ClientError:
+        # The user may not read the topic. Everything else is evidence still.
+        return None
 
 
 async def _look(access: Access, group_id: str) -> Looks | None:
@@ -225,14 +251,16 @@ async def _look(access: Access, group_id: str) -> Looks | None:
         return None
 
 
-async def _members_elsewhere(access: Access, group_id: str) -> dict[str, str]:
+async def _others(access: Access, group_id: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return which groups clients are members of, and the names of all other groups."""
     try:
         listed = [item.group_id for item in await access.admin.groups.list() if item.type != "share"]
-        others = [name for name in listed if name != group_id][:_GROUPS_MAX]
-        described = (await access.admin.groups.describe_many(others)).succeeded
+        others = [name for name in listed if name != group_id]
+        described = (await access.admin.groups.describe_many(others[:_GROUPS_MAX])).succeeded
     except ClientError:
-        return {}
-    return {member.client_id: name for name, one in described.items() for member in one.members}
+        return {}, ()
+    found = {member.client_id: name for name, one in described.items() for member in one.members}
+    return found, tuple(others)
 
 
 async def _bounds(access: Access, topics: Collection[str]) -> dict[TopicPartition, tuple[int, int]]:

@@ -39,6 +39,7 @@ def group_at(case: GroupCase, at_ms: int) -> GroupCase:
         history=history,
         journal=case.journal.until(at_ms),
         log=None if case.log is None else _log_at(case.log, at_ms),
+        replicas={},
         description=_members(case, generation),
         stable_ends={},
         open_transactions=tuple(
@@ -57,7 +58,9 @@ def group_at(case: GroupCase, at_ms: int) -> GroupCase:
 
 def topic_at(case: TopicCase, at_ms: int) -> TopicCase:
     """Return a topic as it was at a time."""
-    return replace(case, now_ms=at_ms, journal=case.journal.until(at_ms), sample=_log_at(case.sample, at_ms))
+    return replace(
+        case, now_ms=at_ms, journal=case.journal.until(at_ms), sample=_log_at(case.sample, at_ms), replicas={}
+    )
 
 
 def of_the_past(answer: Answer, case: GroupCase | TopicCase) -> Answer:
