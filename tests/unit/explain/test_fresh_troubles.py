@@ -215,7 +215,7 @@ def test_a_consumer_that_dies_before_a_generation_is_done_is_named_with_the_code
     answer = why_silent(replace(case, description=description))
     assert first(answer) == "kills-its-consumer"
     assert "t/0@0" in answer.sentence
-    assert "3 of reader are gone without leaving" in answer.sentence
+    assert "3 of reader have gone, and none got past it" in answer.sentence
     assert "compressed with snappy" in render(answer)
     waiting = replace(
         case, journal=journal(reads(891_000, 0, closed=True), *dying(1)), description=description
@@ -300,6 +300,12 @@ def test_records_that_are_gone_long_before_their_time_carried_times_long_past() 
     assert "retention goes by the times that records carry" in answer.sentence
     old = replace(gone, journal=journal(*written, event(90_000_000, "node-started", n=1)))
     assert not names(why_topic_lost(old)), "retention had its time"
+    request = event(6_000, "records-deleted", at="t/0", before=100, client="ops", host="h")
+    by_somebody = replace(gone, journal=journal(*written, request))
+    assert names(why_topic_lost(by_somebody)) == ["deleted-by-admin"]
+    assert "ops at h has deleted what was before" in why_topic_lost(by_somebody).sentence
+    unread = group(committed=5, start=100, end=100, view=journal(request), configs={"t": KEPT})
+    assert "by ops at h (DeleteRecords)" in why_lost(unread).sentence
     by_size = replace(gone, configs={**KEPT, "retention.bytes": "1000"})
     assert not names(why_topic_lost(by_size)), "its size may have been the reason"
     unknown = replace(gone, journal=journal(written[1]))

@@ -195,6 +195,17 @@ class Journal:
             offers=list(offers[:TOPICS_MAX]),
         )
 
+    def records_deleted(self, context: RequestContext, topic: str, partition: int, offset: int) -> None:
+        """A client has given up the records before an offset."""
+        self.note(
+            f"topic/{topic}",
+            "records-deleted",
+            at=f"{topic}/{partition}",
+            before=offset,
+            client=context.client_id or "",
+            host=context.peer_host,
+        )
+
     def throttled(self, context: RequestContext, milliseconds: int, quota: str) -> None:
         """A client was over a quota."""
         self.note(

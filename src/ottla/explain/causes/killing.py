@@ -149,7 +149,7 @@ def _kills_connections(
     return Cause(
         "kills-its-consumer",
         Strength.LIKELY if deaths >= _DEATHS_MIN else Strength.POSSIBLE,
-        f"{record} again and again: {deaths} of {gone[-1].client} are gone without leaving, and none got past it"
+        f"{record} again and again: {deaths} of {gone[-1].client} have gone, and none got past it"
         if deaths >= _DEATHS_MIN
         else f"{record}: {gone[-1].client} is gone without leaving, and other members wait for each other",
         (

@@ -16,7 +16,7 @@ from typing import Final
 
 from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked, time_text
 from ottla.explain.causes.absent import departure
-from ottla.explain.causes.lost_in_log import lost_in_log, may_delete
+from ottla.explain.causes.lost_in_log import deleting, lost_in_log, may_delete
 from ottla.explain.causes.standing import began_at_end
 from ottla.explain.causes.unavailable import unavailable
 from ottla.explain.evidence.cases import GroupCase, TopicCase
@@ -110,8 +110,11 @@ def _deleted_unread(case: GroupCase) -> Iterator[Cause]:
             continue
         configs = case.configs.get(lag.where.topic, {})
         count = lag.log_start_offset - lag.committed
+        request = deleting(case.journal, lag.where, lag.log_start_offset)
         by = (
-            f"by retention (retention.ms={configs.get('retention.ms')}, "
+            f"by {request.facts['client'] or 'a client'} at {request.facts['host']} (DeleteRecords)"
+            if request is not None
+            else f"by retention (retention.ms={configs.get('retention.ms')}, "
             f"retention.bytes={configs.get('retention.bytes')}), or by an administrator"
             if may_delete(configs)
             else "by an administrator: retention deletes nothing of this topic"
@@ -128,6 +131,17 @@ def _deleted_unread(case: GroupCase) -> Iterator[Cause]:
                     f"committed {lag.committed}, and the log begins at {lag.log_start_offset}",
                     f"ottla lag {case.group_id}",
                     case.now_ms,
+                ),
+                *(
+                    [
+                        Evidence(
+                            f"records before {request.facts['before']} were deleted",
+                            f"journal {request.place}",
+                            request.at_ms,
+                        )
+                    ]
+                    if request is not None
+                    else []
                 ),
             ),
             (

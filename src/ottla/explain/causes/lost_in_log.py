@@ -45,7 +45,7 @@ def lost_in_log(topic: str, log: LogSample | None, journal: JournalView, configs
         yield from _deleted_by_time(topic, log, configs)
         yield from _deleted_early(topic, log, journal, configs)
         yield from _tombstones(topic, log, journal, configs)
-        yield from _deleted_by_admin(topic, log, configs)
+        yield from _deleted_by_admin(topic, log, journal, configs)
 
 
 def may_delete(configs: Configs) -> bool:
@@ -270,7 +270,7 @@ def _deleted_early(topic: str, log: LogSample, journal: JournalView, configs: Co
     now_ms = journal.span_ms[1]
     for where, start in sorted(log.starts.items()):
         since = _not_there_before(journal, where, start - 1) if where.topic == topic and start > 0 else None
-        if since is None or now_ms - since.at_ms >= int(limit):
+        if since is None or now_ms - since.at_ms >= int(limit) or deleting(journal, where, start) is not None:
             continue
         yield Cause(
             "deleted-by-timestamp",
@@ -334,18 +334,43 @@ def _tombstones(topic: str, log: LogSample, journal: JournalView, configs: Confi
     )
 
 
-def _deleted_by_admin(topic: str, log: LogSample, configs: Configs) -> Iterator[Cause]:
-    if not configs or may_delete(configs):
-        return
+def deleting(journal: JournalView, where: TopicPartition, start: int) -> JournalEvent | None:
+    """Return by which request a log has lost what was before an offset, if the journal has it."""
+    found = None
+    for event in journal.of("records-deleted", at=f"{where.topic}/{where.partition}"):
+        if event.facts["before"] >= start:
+            found = event
+    return found
+
+
+def _deleted_by_admin(topic: str, log: LogSample, journal: JournalView, configs: Configs) -> Iterator[Cause]:
     for where, start in sorted(log.starts.items()):
-        if where.topic == topic and start > 0:
-            yield Cause(
-                "deleted-by-admin",
-                Strength.PROVED,
-                f"{where} begins at offset {start}, and retention deletes nothing of it: an administrator "
-                "has deleted what was before (DeleteRecords)",
-                (Evidence(f"the log begins at {start}", f"ottla topic describe {topic}"),),
-                ("look at who may delete records: `ottla acl list`",),
-                weight=5,
-            )
-            return
+        if where.topic != topic or start <= 0:
+            continue
+        request = deleting(journal, where, start)
+        if request is None and (not configs or may_delete(configs)):
+            continue
+        begins = Evidence(f"the log begins at {start}", f"ottla topic describe {topic}")
+        facts = {} if request is None else request.facts
+        yield Cause(
+            "deleted-by-admin",
+            Strength.PROVED,
+            f"{where} begins at offset {start}, and retention deletes nothing of it: an administrator "
+            "has deleted what was before (DeleteRecords)"
+            if request is None
+            else f"{where} begins at offset {start}: {facts['client'] or 'a client'} at {facts['host']} has "
+            f"deleted what was before, at {time_text(request.at_ms)} (DeleteRecords)",
+            (begins,)
+            if request is None
+            else (
+                begins,
+                Evidence(
+                    f"records before {facts['before']} were deleted",
+                    f"journal {request.place}",
+                    request.at_ms,
+                ),
+            ),
+            ("look at who may delete records: `ottla acl list`",),
+            weight=5 if request is None else 7.6,
+        )
+        return

@@ -79,6 +79,7 @@ KINDS: Final[Mapping[str, Mapping[str, Check]]] = {
     "partitions-added": {"topic": _is_text, "partitions": _is_number},
     "producer-seen": {"producer": _is_number, "epoch": _is_number, "client": _is_text, "host": _is_text},
     "producer-wrote": {"at": _is_place, "producer": _is_number, "epoch": _is_number},
+    "records-deleted": {"at": _is_place, "before": _is_number, "client": _is_text, "host": _is_text},
     "request-refused": {"api": _is_text, "error": _is_text, "count": _is_number},
     "sync-slow": {"count": _is_number},
     "throttled": {"ms": _is_number, "quota": _is_text},

@@ -69,6 +69,7 @@ def _delete(
         return Deferred.of(_refused(ask, ErrorCode.OFFSET_OUT_OF_RANGE))
     except LogDirectoryOffline:
         return Deferred.of(_refused(ask, ErrorCode.KAFKA_STORAGE_ERROR))
+    context.broker.journal.records_deleted(context, partition.topic, partition.index, offset)
     # Fetches that wait for records may wait at an offset that is gone now.
     context.broker.changed(partition)
     return context.broker.replication.low_watermarks.when_reached(partition, offset, timeout_ms).then(
