@@ -260,8 +260,7 @@ def _deleted_by_time(topic: str, log: LogSample, configs: Configs) -> Iterator[C
 def _deleted_early(topic: str, log: LogSample, journal: JournalView, configs: Configs) -> Iterator[Cause]:
     """Find records that are gone, though they were written later than retention reaches.
 
-    Retention goes by the times that records carry. What only the times can explain, or an administrator, is
-    told as that.
+    Retention goes by the times that records carry. So only those times explain it, or an administrator.
     """
     limit = configs.get("retention.ms") or "-1"
     by_size = not (configs.get("retention.bytes") or "-1").startswith("-")
