@@ -3,8 +3,8 @@
 import asyncio
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.request import Request, urlopen
+from typing import TYPE_CHECKING, Any
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from ottla.client.errors import AuthenticationFailed
 from ottla.client.properties import CommonSettings, InvalidProperty
@@ -68,13 +68,21 @@ def _now_ms() -> int:
     return int(time.time() * 1000)
 
 
+class _NoRedirections(HTTPRedirectHandler):
+    """Lets redirections be errors: the secret of the client would go to wherever they lead."""
+
+    def redirect_request(self, *_given: Any) -> None:
+        """Follow nothing."""
+        return
+
+
 def _read(source: TokenSource) -> str:
     """Return a new token. This blocks."""
     try:
         if source.file is not None:
             return source.token_of(Path(source.file).read_bytes())
         request = Request(source.url, source.body(), source.headers())  # noqa: S310 - `find_fault` checks it
-        with urlopen(request, timeout=SECONDS_MAX) as answer:  # noqa: S310
+        with build_opener(_NoRedirections).open(request, timeout=SECONDS_MAX) as answer:
             return source.token_of(answer.read(ANSWER_BYTES_MAX))
     except (OSError, ValueError) as error:
         raise NoBearerToken(f"{source.url} cannot be read: {error}") from error

@@ -3,9 +3,9 @@
 Both may also be in a file. All of this blocks.
 """
 
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from ottla.wire.sasl.bearer_tokens import ANSWER_BYTES_MAX, SECONDS_MAX, NoBearerToken, TokenSource
 
@@ -40,8 +40,19 @@ def read_bearer_token(source: TokenSource) -> str:
         raise NoBearerToken(f"{source.url} cannot be read: {error}") from error
 
 
+class _Redirections(HTTPRedirectHandler):
+    """Follows none with a secret of ours, which would go to wherever they lead, and none out of TLS."""
+
+    def redirect_request(self, request: Request, *given: Any) -> Request | None:
+        """Return the next request. None: the redirection is an error."""
+        following = super().redirect_request(request, *given)
+        if following is None or request.has_header("Authorization"):
+            return None
+        return None if request.type == "https" and following.type != "https" else following
+
+
 def _ask(request: Request) -> bytes:
-    with urlopen(request, timeout=SECONDS_MAX) as answer:  # noqa: S310 - callers check the scheme
+    with build_opener(_Redirections).open(request, timeout=SECONDS_MAX) as answer:
         content: bytes = answer.read(ANSWER_BYTES_MAX)
         return content
 

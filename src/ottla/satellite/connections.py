@@ -6,6 +6,7 @@ one that has been without a whole request for the longest time makes room.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 class ConnectionLimits:
     """Bounds of a server."""
 
-    connections: int = 1_000
+    connections: int = 500
+    """With those below they leave some of the 1,024 descriptors that a process has at least."""
+    handshakes: int = 200
+    """How many connections may not have agreed on TLS yet."""
     head_s: float = 10.0
     """Until the first line and the headers of a request are there."""
     request_s: float = 60.0
@@ -31,9 +35,12 @@ class ConnectionLimits:
 class BoundedConnection(H11Protocol):
     """One connection."""
 
-    def __init__(self, limits: ConnectionLimits, **given: Any) -> None:
+    def __init__(
+        self, limits: ConnectionLimits, known: Callable[[int], None] | None = None, **given: Any
+    ) -> None:
         super().__init__(**given)
         self._limits = limits
+        self._known = known
         self._timer: asyncio.TimerHandle | None = None
         self._is_heading = True
         self._unsent = 0
@@ -42,6 +49,8 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, and make room if there are too many."""
         super().connection_made(transport)  # type: ignore[arg-type]
+        if self._known is not None:
+            self._known(transport.get_extra_info("socket").fileno())
         self._waits_since_s = self.loop.time()
         self._expect_head()
         if len(self.connections) > self._limits.connections:

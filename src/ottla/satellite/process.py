@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from ottla.runtime.signals import StopSignals
 from ottla.satellite.app import Api, make_app
 from ottla.satellite.instances import InstanceDoor, Instances
+from ottla.satellite.listener import raise_descriptor_limit
 from ottla.satellite.login import LoginDoor
 from ottla.satellite.metrics import Metrics, MetricsDoor
 from ottla.satellite.refusals import OriginDoor, Refusals
@@ -48,6 +49,7 @@ async def run_satellite(
     Raises UnusableSettings, and what starting raises.
     """
     http.check()
+    raise_descriptor_limit()
     users = None if http.users_file is None else Users.read(http.users_file)
     stop = asyncio.Event()
     StopSignals(asyncio.get_running_loop(), stop.set).install()

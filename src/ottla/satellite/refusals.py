@@ -2,9 +2,20 @@
 
 import json
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from ottla.satellite.origins import find_refusal
+
+_ONCE: Final = (
+    b"host",
+    b"origin",
+    b"sec-fetch-site",
+    b"content-type",
+    b"content-length",
+    b"transfer-encoding",
+    b"authorization",
+)
 
 
 class Refusals:
@@ -37,8 +48,23 @@ class Refusals:
         await send({"type": "http.response.body", "body": body})
 
 
+def find_ambiguity(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
+    """Return why a request can be read in two ways. None: it cannot.
+
+    A proxy in front may read it in the other way. So its next request could begin within the body of this
+    one, or it may have looked at another host.
+    """
+    names = [name for name, _ in headers]
+    for name in _ONCE:
+        if names.count(name) > 1:
+            return f"The header {name.decode()} is there more than once"
+    if b"content-length" in names and b"transfer-encoding" in names:
+        return "There are both, Content-Length and Transfer-Encoding"
+    return None
+
+
 class OriginDoor:
-    """Refuses what web pages of others ask for."""
+    """Refuses what web pages of others ask for, and what can be read in two ways."""
 
     def __init__(self, app: Any, names: frozenset[str], refusals: Refusals) -> None:
         self._app = app
@@ -48,6 +74,10 @@ class OriginDoor:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] == "http":
+            ambiguity = find_ambiguity(scope["headers"])
+            if ambiguity is not None:
+                await self._refusals.refuse(send, 400, ambiguity, [(b"connection", b"close")])
+                return
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             refusal = find_refusal(scope["method"], headers, self._names)
             if refusal is not None:

@@ -16,19 +16,21 @@ from typing import Any
 import uvicorn
 
 from ottla.satellite.connections import BoundedConnection, ConnectionLimits
+from ottla.satellite.listener import Listener
 from ottla.satellite.settings import HttpSettings, UnusableSettings
 
 
 @contextmanager
-def listening(settings: HttpSettings) -> Iterator[socket.socket]:
+def listening(settings: HttpSettings) -> Iterator[Listener]:
     """Bind the port. Raises UnusableSettings if it is taken."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        listener = socket.create_server((settings.host, settings.port), family=family)
+        bound = socket.create_server((settings.host, settings.port), family=family)
     except OSError as error:
         raise UnusableSettings(
             f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}"
         ) from error
+    listener = Listener(bound.family, bound.type, bound.proto, bound.detach())
     # Connections inherit it. asyncio sets it only for sockets that it has made itself, and without it the
     # body of an answer waits 40 ms for the client to acknowledge the head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -41,9 +43,10 @@ def listening(settings: HttpSettings) -> Iterator[socket.socket]:
 class _Server(uvicorn.Server):
     """A server that leaves signals to the process, and has bounds."""
 
-    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits) -> None:
+    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits, listener: Listener) -> None:
         super().__init__(config)
         self._limits = limits
+        self._listener = listener
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -51,37 +54,39 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: Sequence[socket.socket] | None = None) -> None:
-        """Listen, as uvicorn does, but with a bound on handshakes."""
+        """Listen, as uvicorn does, but with bounds on handshakes."""
+        del sockets
         await self.lifespan.startup()
         loop, tls = asyncio.get_running_loop(), self.config.ssl
 
         def connection() -> BoundedConnection:
             return BoundedConnection(
                 self._limits,
+                self._listener.known,
                 config=self.config,
                 server_state=self.server_state,
                 app_state=self.lifespan.state,
                 _loop=loop,
             )
 
+        self._listener.waiting_max = self._limits.handshakes
         handshake_s = self._limits.handshake_s if tls is not None else None
         self.servers = [
             await loop.create_server(
                 connection,
-                sock=listener,
+                sock=self._listener,
                 ssl=tls,
                 backlog=self.config.backlog,
                 ssl_handshake_timeout=handshake_s,
                 ssl_shutdown_timeout=handshake_s,
             )
-            for listener in sockets or ()
         ]
         self.started = True
 
 
 async def serve(
     app: Any,
-    listener: socket.socket,
+    listener: Listener,
     settings: HttpSettings,
     stop: asyncio.Event,
     limits: ConnectionLimits | None = None,
@@ -100,7 +105,7 @@ async def serve(
     )
     config.load()
     config.ssl = settings.tls()
-    server = _Server(config, limits or ConnectionLimits())
+    server = _Server(config, limits or ConnectionLimits(), listener)
 
     async def watch() -> None:
         await stop.wait()

@@ -22,7 +22,7 @@ def _ask(
     method: str,
     path: str,
     body: bytes = b"",
-    headers: dict[str, str] | None = None,
+    headers: dict[str, str] | httpx.Headers | None = None,
     users: Users | None = None,
     times: int = 1,
     after: str = "",
@@ -102,6 +102,23 @@ def test_the_parts_of_a_query_are_read_once() -> None:
     assert len(received.query) == 50_000
     assert received.query["a"] == ["", "1", "2"]
     assert received.path == {"name": "a/b"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("content-length", "5"), ("transfer-encoding", "chunked")],
+        [("host", "127.0.0.1"), ("host", "evil.example")],
+        [("origin", "http://evil.example"), ("origin", "http://127.0.0.1:8081")],
+        [("authorization", "Basic YTph"), ("authorization", "Basic YjpiCg==")],
+    ],
+)
+def test_what_a_proxy_may_read_in_another_way_is_refused(headers: list[tuple[str, str]]) -> None:
+    named = httpx.Headers([*headers, ("content-type", "application/json")])
+    answer = _ask("POST", "/things/a", b"0\r\n\r\n", named)
+    assert answer.status_code == 400
+    # What follows on the connection is not read as the next request.
+    assert answer.headers["connection"] == "close"
 
 
 def test_guessing_is_slowed_down() -> None:
