@@ -1,5 +1,7 @@
 """What goes wrong with connectors."""
 
+from typing import Final
+
 from ottla.satellite.errors import HttpError
 
 
@@ -13,6 +15,10 @@ class ConnectError(Exception):
 
 class DataError(ConnectError):
     """A record that cannot be converted or transformed."""
+
+
+RECORD_ERRORS: Final = (DataError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
+"""What is raised where a record is not what was expected."""
 
 
 class ToleranceExceeded(ConnectError):

@@ -38,7 +38,7 @@ class Listener(socket.socket):
         self._waiting[accepted.fileno()] = accepted
         if len(self._waiting) > self.waiting_max:
             oldest = self._waiting.pop(next(iter(self._waiting)))
-            # Whoever reads from it notices its end, and closes it. It may have been closed before.
+            # The server reads its end, and closes it. It may have been closed before.
             with contextlib.suppress(OSError):
                 oldest.shutdown(socket.SHUT_RDWR)
         return accepted, address

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -242,6 +243,49 @@ def test_a_key_stays_one_part_of_the_address(monkeypatch: pytest.MonkeyPatch, ke
     assert (address.count("/"), question) == (URL.count("/") + 2, "by=us")
     assert asked.url.host == "server"
     assert [unquote(part) for part in address.split("/")[-2:]] == [key, "state"]
+
+
+@pytest.mark.parametrize(
+    "poison", [record(7, "a", key="\ud800"), record(7, "\ud800"), record(7, "a", key="x" * 70_000)]
+)
+def test_a_record_that_is_no_request_is_reported_and_the_rest_goes_on(
+    monkeypatch: pytest.MonkeyPatch, poison: Record
+) -> None:
+    server = Server(monkeypatch, httpx.Response(200))
+    reported: list[tuple[Record, Exception]] = []
+    send([[poison, record(8, "b")]], {"http.url": URL + "/${key}"}, reported=reported)
+    assert [found for found, _ in reported] == [poison]
+    assert [request.content for request in server.asked] == [b"b"]
+
+
+class Endless(httpx.AsyncByteStream):
+    """An answer without an end."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            self.sent += 100_000
+            yield b" " * 100_000
+
+
+def test_of_an_answer_without_an_end_a_part_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    to_sink, to_source = Endless(), Endless()
+    Server(monkeypatch, httpx.Response(200, stream=to_sink), httpx.Response(200, stream=to_source))
+    send([[record(1, "a")]])
+    assert to_sink.sent == 100_000
+    with pytest.raises(ConnectError, match="answers with more than 16777216 bytes"):
+        read()
+    assert to_source.sent < 17_000_000
+
+
+def test_an_answer_that_was_compressed_unasked_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = zlib.compress(b" " * 1_000_000)
+    server = Server(monkeypatch, httpx.Response(200, content=bomb, headers={"Content-Encoding": "deflate"}))
+    with pytest.raises(ConnectError, match="a Content-Encoding that it was not asked for"):
+        read()
+    assert server.asked[0].headers["accept-encoding"] == "identity"
 
 
 @pytest.mark.parametrize("key", [".", ".."])

@@ -7,12 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.connect.connectors.sql import table_sink
-from ottla.connect.connectors.sql.database import DatabaseGone
-from ottla.connect.connectors.sql.postgres import with_parameters
+from ottla.connect.connectors.sql.database import DatabaseError, DatabaseGone, RowRefused
+from ottla.connect.connectors.sql.postgres import refusal_of, with_parameters
 from ottla.connect.connectors.sql.table_sink import TableSinkTask
 from ottla.connect.data.record import Record
 from ottla.connect.data.schema import INT64, STRING, Schema, optional, struct
@@ -241,6 +242,14 @@ def test_a_single_value_is_a_key_of_one_column(tmp_path: Path) -> None:
         (_keyed(0, "text", schema=STRING), {}, "the value is not a struct"),
         (_keyed(0, None, 1), {"pk_mode": "record_key", "pk_fields": "a"}, "set delete.enabled=true"),
         (_keyed(0, None), {"delete_enabled": "true"}, "set delete.enabled=true"),
+        # Whoever may write to the topic can send these. They must not stop the rows of others.
+        (_keyed(0, {"a": "\ud800"}, schema=None), {}, "surrogates not allowed"),
+        (_keyed(0, {"a\0b": 1}, schema=None), {}, "null character"),
+        (_keyed(0, {"a": 1, "A": 2}, schema=None), {}, "duplicate column"),
+        (_keyed(0, {f"c{n}": 1 for n in range(2100)}, schema=None), {}, "too many columns"),
+        (_keyed(0, {}, schema=None), {}, "no fields"),
+        (_keyed(0, {"a": 1}, {"x": 1}), {"pk_mode": "record_key", "pk_fields": "k"}, r"no \['k'\]"),
+        (_keyed(0, {"a": 1}, {}), {"pk_mode": "record_key"}, "the key has no fields"),
     ],
 )
 def test_a_record_that_is_no_row_is_reported(
@@ -248,6 +257,25 @@ def test_a_record_that_is_no_row_is_reported(
 ) -> None:
     (refused,) = _put(tmp_path / "db", record, **options)
     assert re.search(problem, refused)
+
+
+@pytest.mark.parametrize(
+    ("error", "meaning"),
+    [
+        (psycopg.errors.ProgramLimitExceeded(), RowRefused),
+        (psycopg.errors.TooManyColumns(), RowRefused),
+        (psycopg.errors.UniqueViolation(), RowRefused),
+        (psycopg.errors.NumericValueOutOfRange(), RowRefused),
+        (psycopg.errors.AdminShutdown(), DatabaseGone),
+        (psycopg.errors.DiskFull(), DatabaseGone),
+        (psycopg.OperationalError(), DatabaseGone),
+        (psycopg.errors.UndefinedTable(), DatabaseError),
+    ],
+)
+def test_what_postgresql_never_takes_is_not_tried_for_ever(
+    error: psycopg.Error, meaning: type[DatabaseError]
+) -> None:
+    assert type(refusal_of(error)) is meaning
 
 
 def test_rows_are_written_and_deleted_in_the_order_of_the_records(tmp_path: Path) -> None:

@@ -14,11 +14,14 @@ from ottla.connect.configs.keys import Importance, Key, Kind, at_least, one_of
 from ottla.connect.converters.json import JsonConverter
 from ottla.connect.data.record import Record
 from ottla.connect.data.schema import STRING
-from ottla.connect.errors import ConnectError, DataError
+from ottla.connect.errors import RECORD_ERRORS, ConnectError, DataError
 from ottla.connect.plugins import Config, ConnectorPlugin, Offset, PluginKind
 from ottla.connect.running.task import RetryLater, SinkContext, SourceContext, SourceTask
 from ottla.model.ids import TopicPartition
 
+# How much of an answer is read: the other side must not decide how much memory the worker needs.
+_SOURCE_BYTES_MAX: Final = 16 * 1024 * 1024
+_SINK_BYTES_MAX: Final = 64 * 1024
 _MEDIUM, _LOW = Importance.MEDIUM, Importance.LOW
 _OFFSET: Final = "offset"
 _COMMON_KEYS: Final = (
@@ -64,7 +67,27 @@ def _headers(config: Config) -> dict[str, str]:
 
 def _client(config: Config) -> httpx.AsyncClient:
     timeout_s = int(config.get("http.timeout.ms", "30000")) / 1000
-    return httpx.AsyncClient(timeout=timeout_s, trust_env=False, headers=_headers(config))
+    # The library would unpack any number of bytes at once.
+    headers = {"Accept-Encoding": "identity", **_headers(config)}
+    return httpx.AsyncClient(timeout=timeout_s, trust_env=False, headers=headers)
+
+
+async def _ask(
+    client: httpx.AsyncClient, bytes_max: int, method: str, url: str, **parts: Any
+) -> tuple[httpx.Response, bytes]:
+    """Return an answer, and as much of its body as may be read, and a byte more. Raises httpx.HTTPError."""
+    data = bytearray()
+    async with client.stream(method, url, **parts) as answer:
+        if _is_plain(answer):
+            async for chunk in answer.aiter_bytes():
+                data += chunk
+                if len(data) > bytes_max:
+                    break
+        return answer, bytes(data[: bytes_max + 1])
+
+
+def _is_plain(answer: httpx.Response) -> bool:
+    return str(answer.headers.get("content-encoding", "identity")) == "identity"
 
 
 # All that can be seen, but for what stands for something else.
@@ -108,7 +131,7 @@ class HttpSinkTask:
         for number, record in enumerate(records):
             try:
                 await self._send(record)
-            except DataError as error:
+            except RECORD_ERRORS as error:
                 self._context.report(record, error)
             except RetryLater as error:
                 error.done = number
@@ -135,7 +158,9 @@ class HttpSinkTask:
         }
         method = self._config.get("http.method", "POST")
         try:
-            answer = await self._client.request(method, url, content=body, headers=headers)
+            answer, said = await _ask(
+                self._client, _SINK_BYTES_MAX, method, url, content=body, headers=headers
+            )
         except httpx.InvalidURL as error:
             # Made of a key that is much too long, say: it would never be one.
             raise DataError(f"the record has no address: {error}") from error
@@ -144,7 +169,7 @@ class HttpSinkTask:
         if answer.status_code in (408, 429) or answer.status_code >= 500:
             raise RetryLater(f"{url} answered {answer.status_code}", after_s=_retry_after_s(answer))
         if answer.status_code >= 300:
-            raise DataError(f"{url} answered {answer.status_code}: {answer.text[:200]}")
+            raise DataError(f"{url} answered {answer.status_code}: {said[:200].decode(errors='replace')}")
 
     async def flush(self) -> None:
         """What was put has arrived."""
@@ -162,7 +187,7 @@ def _retry_after_s(answer: httpx.Response) -> float | None:
         return float(text)
     try:
         until = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if until.tzinfo is None:
         return None
@@ -196,10 +221,14 @@ class HttpSourceTask(SourceTask):
         self._is_first = False
         url = self._config["http.url"].replace("${offset}", _in_url(self._position))
         try:
-            answer = await self._client.get(url)
+            answer, said = await _ask(self._client, _SOURCE_BYTES_MAX, "GET", url)
             answer.raise_for_status()
-            content = answer.json()
-        except (httpx.HTTPError, ValueError) as error:
+            if not _is_plain(answer):
+                raise ConnectError(f"{url} answers with a Content-Encoding that it was not asked for")
+            if len(said) > _SOURCE_BYTES_MAX:
+                raise ConnectError(f"{url} answers with more than {_SOURCE_BYTES_MAX} bytes: ask for fewer")
+            content = json.loads(said)
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
             raise ConnectError(f"{url} cannot be read: {error}") from error
         records = []
         for item in _listed(content, self._config.get("http.records.pointer", "")):

@@ -8,12 +8,13 @@ from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from ottla.connect.configs.shared_keys import DLQ_HEADERS, DLQ_TOPIC, LOG_ENABLE, LOG_MESSAGES, TOLERANCE
-from ottla.connect.errors import DataError, ToleranceExceeded
+from ottla.connect.errors import RECORD_ERRORS, ToleranceExceeded
 from ottla.connect.plugins import Config
 
 _logger = logging.getLogger(__name__)
 T = TypeVar("T")
 _HEADER: Final = "__connect.errors."
+_FACT_MAX: Final = 8_192
 
 
 class Stage(StrEnum):
@@ -60,7 +61,7 @@ class Tolerance:
         """Do one step for one record. Raises Skipped or ToleranceExceeded if it cannot be done."""
         try:
             return work()
-        except (DataError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
+        except RECORD_ERRORS as error:
             self.report(stage, class_name, origin, error)
             raise Skipped from error
 
@@ -82,6 +83,12 @@ class Tolerance:
         if not self._is_tolerant:
             raise ToleranceExceeded("Tolerance exceeded in error handler") from error
 
+    def _shown(self, fact: str) -> bytes:
+        """Return a fact for a header. The record may be in it, and a letter can be too large to write."""
+        text = self._mask(fact)
+        cut = text if len(text) <= _FACT_MAX else f"{text[:_FACT_MAX]}..."
+        return cut.encode(errors="backslashreplace")
+
     def _letter(self, stage: Stage, class_name: str, origin: Any, error: Exception) -> DeadLetter:
         headers = tuple(origin.headers or ())
         if self._adds_headers:
@@ -97,5 +104,5 @@ class Tolerance:
                 "exception.message": str(error),
                 "exception.stacktrace": "".join(traceback.format_exception(error)),
             }
-            headers += tuple((_HEADER + name, self._mask(str(fact)).encode()) for name, fact in facts.items())
+            headers += tuple((_HEADER + name, self._shown(str(fact))) for name, fact in facts.items())
         return DeadLetter(origin.key, origin.value, origin.timestamp_ms, headers)

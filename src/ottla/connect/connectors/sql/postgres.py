@@ -26,6 +26,7 @@ from ottla.connect.connectors.sql.postgres_values import (
 from ottla.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type, optional
 
 TextRow = tuple[str | None, ...]
+_LIMIT_EXCEEDED: Final = "54"
 _NAME: Final = re.compile(r'"[^"]*"')
 _TYPES: Final = {
     Type.INT8: "SMALLINT",
@@ -124,12 +125,8 @@ class PostgresDatabase:
                         cursor.executemany(with_parameters(statement), rows)
                     else:
                         cursor.execute(statement.encode())
-        except psycopg.OperationalError as error:
-            raise DatabaseGone(f"PostgreSQL does not answer: {error}") from error
-        except (psycopg.DataError, psycopg.IntegrityError) as error:
-            raise RowRefused(f"PostgreSQL refused the rows: {error}") from error
         except psycopg.Error as error:
-            raise DatabaseError(f"PostgreSQL refused the rows: {error}") from error
+            raise refusal_of(error) from error
 
     def type_name(self, schema: Schema) -> str:
         """Return the type of a column."""
@@ -138,6 +135,17 @@ class PostgresDatabase:
     def to_parameter(self, _schema: Schema | None, value: Any) -> Any:
         """Return a value as a parameter."""
         return value
+
+
+def refusal_of(error: psycopg.Error) -> DatabaseError:
+    """Return what an error means for rows that were to be written."""
+    is_final = isinstance(error, psycopg.DataError | psycopg.IntegrityError)
+    # A limit, such as that of a value in an index, is an error of the server, and yet the row's fault.
+    if is_final or (error.sqlstate or "").startswith(_LIMIT_EXCEEDED):
+        return RowRefused(f"PostgreSQL refused the rows: {error}")
+    if isinstance(error, psycopg.OperationalError):
+        return DatabaseGone(f"PostgreSQL does not answer: {error}")
+    return DatabaseError(f"PostgreSQL refused the rows: {error}")
 
 
 def with_parameters(statement: str) -> bytes:

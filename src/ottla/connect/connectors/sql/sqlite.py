@@ -33,6 +33,14 @@ from ottla.connect.data.schema import (
 from ottla.connect.errors import DataError
 
 _BUSY_S: Final = 30.0
+_FINAL: Final = (
+    sqlite3.IntegrityError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    sqlite3.DataError,
+    OverflowError,
+)
+"""Errors that a row meets each time. A statement with a NUL is an error of the program to SQLite."""
 _DECIMAL: Final = re.compile(r"(?:DECIMAL|NUMERIC)\s*\(\s*\d+\s*,\s*(\d+)\s*\)", re.IGNORECASE)
 # The first that the declared type contains counts, as in SQLite's own rules.
 _AFFINITIES: Final = (
@@ -132,7 +140,7 @@ class SqliteDatabase:
         except (sqlite3.Error, OverflowError) as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            is_final = isinstance(error, sqlite3.IntegrityError | sqlite3.InterfaceError | OverflowError)
+            is_final = isinstance(error, _FINAL)
             kind = RowRefused if is_final else DatabaseError
             raise kind(f"SQLite refused the rows: {error}") from error
         except BaseException:

@@ -12,6 +12,7 @@ from ottla.connect.configs.keys import Importance, Key, Kind, one_of, parse
 from ottla.connect.connectors.sql.database import (
     OFFSETS_TABLE,
     Database,
+    DatabaseError,
     DatabaseGone,
     RowRefused,
     check_url,
@@ -22,7 +23,7 @@ from ottla.connect.connectors.sql.jdbc_options import SINK_NEEDLESS, SINK_UNSUPP
 from ottla.connect.connectors.sql.table_source import CONNECTION_KEYS, quoted_column
 from ottla.connect.data.record import Record
 from ottla.connect.data.schema import INT32, INT64, STRING, Schema, Type, infer
-from ottla.connect.errors import ConnectError, DataError
+from ottla.connect.errors import RECORD_ERRORS, ConnectError, DataError
 from ottla.connect.plugins import Config, ConnectorPlugin, PluginKind
 from ottla.connect.running.task import RetryLater, SinkContext
 from ottla.model.ids import TopicPartition
@@ -96,7 +97,7 @@ class TableSinkTask:
             await asyncio.to_thread(self._write, records)
         except DatabaseGone as error:
             raise RetryLater(str(error)) from error
-        except (RowRefused, DataError) as error:
+        except (RowRefused, *RECORD_ERRORS) as error:
             assert self._context is not None, "it was started"
             if len(records) == 1:
                 self._context.report(records[0], error)
@@ -176,6 +177,8 @@ class TableSinkTask:
             where = " AND ".join(f"{quoted_column(item)} = {mark}" for item in key)
             statement = f"UPDATE {name} SET {setters} WHERE {where}"  # noqa: S608
             return statement, [*_parameters(database, changed), *_parameters(database, key)]
+        if not fields:
+            raise DataError("the record has no fields for a row")
         columns = ", ".join(map(quoted_column, fields))
         marks = ", ".join([mark] * len(fields))
         statement = f"INSERT INTO {name} ({columns}) VALUES ({marks})"  # noqa: S608
@@ -208,6 +211,9 @@ class TableSinkTask:
             raise DataError("pk.mode is record_key, and the record has no key")
         if isinstance(record.key, Mapping):
             fields = self._all_fields(record.key_schema, record.key)
+            missing = [name for name in self._key_fields if name not in fields]
+            if missing or not fields:
+                raise DataError(f"the key has no {missing or 'fields'}: a row needs all that pk.fields names")
             return {name: fields[name] for name in self._key_fields or fields}
         if len(self._key_fields) != 1:
             raise DataError("the key is a single value: name one column for it in pk.fields")
@@ -231,14 +237,13 @@ class TableSinkTask:
             return
         there = {item.name for item in database.columns(table)}
         missing = {name: cell for name, cell in wanted.items() if name not in there}
-        if not there and self._creates:
-            _create(database, table, key, wanted)
-        elif there and missing and self._evolves:
-            for name, (schema, _) in missing.items():
-                kind = database.type_name(schema)
-                database.transact(
-                    [(f"ALTER TABLE {quoted(table)} ADD COLUMN {quoted_column(name)} {kind}", [()])]
-                )
+        if missing and (self._evolves if there else self._creates):
+            try:
+                _change_table(database, table, key, missing, is_new=not there)
+            except DatabaseGone:
+                raise
+            except DatabaseError as error:
+                raise DataError(f"table {table!r} cannot have the columns of the record: {error}") from error
         elif missing:
             what = f"columns {', '.join(missing)}" if there else "such table"
             advice = "auto.evolve" if there else "auto.create"
@@ -259,6 +264,16 @@ def _plain(cell: Any) -> Any:
 
         return text_of(None, cell)
     return cell
+
+
+def _change_table(database: Database, table: str, key: _Fields, missing: _Fields, *, is_new: bool) -> None:
+    """Give a table the columns that it lacks."""
+    if is_new:
+        _create(database, table, key, missing)
+        return
+    for name, (schema, _) in missing.items():
+        kind = database.type_name(schema)
+        database.transact([(f"ALTER TABLE {quoted(table)} ADD COLUMN {quoted_column(name)} {kind}", [()])])
 
 
 def _create(database: Database, table: str, key: _Fields, fields: _Fields) -> None:
