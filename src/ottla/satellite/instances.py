@@ -89,7 +89,7 @@ class Instances:
         """Return the key that the other side has shown to know. Raises NotSent."""
         nonce = secrets.token_hex(32)
         try:
-            # Nothing of the body is read: it may be one without an end, from whoever has joined the group.
+            # Nothing of the body is read: somebody else who has joined the group may send one without an end.
             asked = self._client.stream("GET", f"{url}{proofs.PATH}", headers={CHALLENGE: nonce})
             async with asked as answer:
                 given = answer.headers.get(PROOF, "")

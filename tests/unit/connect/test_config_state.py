@@ -39,6 +39,22 @@ def test_tasks_count_from_their_commit_on() -> None:
     assert state.tasks["a"] == [{"n": "0"}]
 
 
+@pytest.mark.parametrize("name", ["x" * 40_000, "ü" * 501])
+def test_a_name_that_workers_cannot_tell_each_other_is_ignored(name: str) -> None:
+    record = records.connector_record(name, CONFIG)
+    with pytest.raises(UnreadableRecord, match="is no name of a connector"):
+        ConfigState().replay(record.key, record.value)
+    gone = records.connector_record(name, None)
+    ConfigState().replay(gone.key, gone.value)
+
+
+def test_what_is_no_number_or_nested_too_deeply_is_no_record() -> None:
+    with pytest.raises(UnreadableRecord, match="names no task"):
+        ConfigState().replay("task-a-²".encode(), b'{"properties":{}}')
+    with pytest.raises(UnreadableRecord, match="not JSON"):
+        ConfigState().replay(b"connector-a", b"[" * 100_000)
+
+
 def test_fewer_tasks_drop_the_rest() -> None:
     state = _replayed(records.connector_record("a", CONFIG))
     for record in decide_tasks(state, "a", [{"n": "0"}, {"n": "1"}]):

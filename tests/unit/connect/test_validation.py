@@ -4,6 +4,7 @@ import pytest
 
 from ottla.client.properties import InvalidProperty
 from ottla.connect.catalog import all_plugins
+from ottla.connect.configs.shared_keys import tasks_to_make
 from ottla.connect.configs.validation import check_config, validate
 from ottla.connect.errors import RestError
 from ottla.connect.settings import WorkerSettings, read_settings
@@ -20,6 +21,11 @@ TABLES = {
     "mode": "bulk",
 }
 SINK = {"name": "c", "connector.class": "FileStreamSink", "topics": "t", "file": "f"}
+
+
+def _no_name(shown: str) -> str:
+    reason = "String may not have half characters or more than 1000 bytes"
+    return f"Invalid value {shown}... for configuration name: {reason}"
 
 
 def _no_pattern(name: str) -> str:
@@ -57,6 +63,13 @@ def _no_pattern(name: str) -> str:
             {**SOURCE, "predicates": "p", "predicates.p.type": "TopicNameMatches"},
             'Missing required configuration "predicates.p.pattern" which has no default value.',
         ),
+        # No worker could join the group again, since none can tell the others of such a connector.
+        ({**SOURCE, "name": "x" * 1001}, _no_name("x" * 50)),
+        ({**SOURCE, "name": "\ud800"}, _no_name("\ud800")),
+        (
+            {**SOURCE, "transforms": ",".join(f"t{number}" for number in range(10_000))},
+            "Invalid value 10000 names for configuration transforms: There may be 100 at most.",
+        ),
         # Python would take for ever with `(a+)+b`. RE2, which has no references back, does not.
         ({**TOPICLESS, "topics.regex": r"(a)\1"}, _no_pattern("topics.regex")),
         (
@@ -82,6 +95,13 @@ def test_what_is_wrong_is_named(config: dict[str, str], text: str) -> None:
 
     assert raised.value.status == 400
     assert text in raised.value.message.splitlines()
+
+
+def test_a_connector_has_few_tasks_whatever_it_may_have() -> None:
+    assert tasks_to_make({}) == 1
+    assert tasks_to_make({"tasks.max": "7"}) == 7
+    # A sink has as many as it may have.
+    assert tasks_to_make({"tasks.max": "2147483647"}) == 1000
 
 
 def test_a_good_configuration_has_no_errors_and_all_keys() -> None:

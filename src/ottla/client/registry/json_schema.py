@@ -60,7 +60,7 @@ class JsonDeserializer(SchemaDeserializer):
         def decode(data: bytes, position: int) -> Any:
             try:
                 value = json.loads(data[position:])
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UnreadableValue(f"it is not JSON: {error}") from error
             misfit = None if find_misfit is None else find_misfit(value)
             if misfit is not None:

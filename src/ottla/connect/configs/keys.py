@@ -43,6 +43,10 @@ class _Required:
 
 
 REQUIRED: Final = _Required()
+NAME_BYTES_MAX: Final = 1_000
+"""How long the name of a connector may be. Groups, transactional ids and keys of records begin with it."""
+NAMES_MAX: Final = 100
+"""How many transformations, or predicates, a connector may have."""
 Check = Callable[[str, Any], None]
 """Raises InvalidValue for a value that a key cannot have. Gets None if the value could not be read."""
 _WIDTHS: Final = {Kind.INT: "SHORT", Kind.LONG: "SHORT", Kind.BOOLEAN: "SHORT"}
@@ -200,6 +204,31 @@ def plain_name(name: str, value: Any) -> None:
             "String may not contain control sequences but had the following ASCII chars: "
             + ", ".join(control),
         )
+    if not is_usable_name(value):
+        raise InvalidValue(
+            name,
+            f"{value[:50]}...",
+            f"String may not have half characters or more than {NAME_BYTES_MAX} bytes",
+        )
+
+
+def is_usable_name(name: str) -> bool:
+    """Say whether workers can tell each other this name.
+
+    Deviation: Kafka's workers accept others. A name with more bytes than their protocol can count, or one
+    without bytes, would let no worker join the group again.
+    """
+    try:
+        return len(name.encode()) <= NAME_BYTES_MAX
+    except UnicodeEncodeError:
+        return False
+
+
+def few_names(name: str, value: Any) -> None:
+    """Allow each element of a list once, and not very many."""
+    no_duplicates(name, value)
+    if value is not None and len(value) > NAMES_MAX:
+        raise InvalidValue(name, f"{len(value)} names", f"There may be {NAMES_MAX} at most.")
 
 
 def a_class(known: Callable[[str], bool]) -> Check:

@@ -9,7 +9,7 @@ from ottla.connect.configs.keys import (
     Kind,
     a_class,
     at_least,
-    no_duplicates,
+    few_names,
     one_of,
     plain_name,
 )
@@ -22,6 +22,8 @@ _MEDIUM, _LOW = Importance.MEDIUM, Importance.LOW
 NAME: Final = "name"
 CONNECTOR_CLASS: Final = "connector.class"
 TASKS_MAX: Final = "tasks.max"
+TASKS_MADE_MAX: Final = 1_000
+"""How many tasks a connector has, whatever it may have: each is a record, and a part of the group."""
 KEY_CONVERTER: Final = "key.converter"
 VALUE_CONVERTER: Final = "value.converter"
 HEADER_CONVERTER: Final = "header.converter"
@@ -94,7 +96,7 @@ def common_keys(plugins: Plugins, worker: Mapping[str, str]) -> tuple[Key, ...]:
             [],
             _LOW,
             "Transforms",
-            no_duplicates,
+            few_names,
             order=8,
         ),
         Key(
@@ -104,7 +106,7 @@ def common_keys(plugins: Plugins, worker: Mapping[str, str]) -> tuple[Key, ...]:
             [],
             _LOW,
             "Predicates",
-            no_duplicates,
+            few_names,
             order=9,
         ),
         Key(
@@ -252,3 +254,8 @@ SINK_KEYS: Final = (
         order=8,
     ),
 )
+
+
+def tasks_to_make(config: Mapping[str, str]) -> int:
+    """Return among how many tasks a connector may divide its work."""
+    return min(int(config.get(TASKS_MAX, "1")), TASKS_MADE_MAX)

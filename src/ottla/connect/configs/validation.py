@@ -4,9 +4,11 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, Final
 
 from ottla.connect.configs.keys import (
+    NAMES_MAX,
     REQUIRED,
     Importance,
     InvalidValue,
@@ -98,7 +100,8 @@ def keys_of(plugins: Plugins, config: Given, worker: Mapping[str, str]) -> tuple
 def _modifier_keys(plugins: Plugins, config: Given, name: str) -> Iterator[Key]:
     """Yield the keys of the transformations or predicates that a configuration names."""
     kind = _MODIFIERS[name]
-    for alias in dict.fromkeys(parse(name, Kind.LIST, config.get(name) or "")):
+    # More of them are refused by the key that names them.
+    for alias in islice(dict.fromkeys(parse(name, Kind.LIST, config.get(name) or "")), NAMES_MAX):
         prefix = f"{name}.{alias}."
         group = f"{name.capitalize()}: {alias}"
         check = a_class(lambda text: plugins.find(text, kind) is not None)

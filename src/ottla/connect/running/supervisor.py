@@ -13,7 +13,7 @@ from ottla import __version__
 from ottla.connect.configs.providers import with_variables
 from ottla.connect.configs.resolving import Resolver
 from ottla.connect.configs.secrets import Secrets
-from ottla.connect.configs.shared_keys import CONNECTOR_CLASS, TASKS_MAX
+from ottla.connect.configs.shared_keys import CONNECTOR_CLASS, tasks_to_make
 from ottla.connect.configs.validation import connector_of
 from ottla.connect.errors import ConnectError
 from ottla.connect.fencing import Fencing
@@ -200,7 +200,7 @@ class Supervisor:
     async def _publish_tasks(self, name: str, config: Mapping[str, str]) -> None:
         resolved = self._given.resolver.resolve(config)
         plugin = connector_of(self._given.plugins, resolved)
-        tasks_max = int(resolved.get(TASKS_MAX, "1"))
+        tasks_max = tasks_to_make(resolved)
         tasks = await asyncio.to_thread(plugin.task_configs, resolved, tasks_max)
         if len(tasks) > tasks_max and resolved.get("tasks.max.enforce", "true").lower() == "true":
             raise ConnectError(

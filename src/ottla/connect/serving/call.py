@@ -8,6 +8,8 @@ from typing import Any, Final
 from ottla.connect.errors import RestError
 from ottla.connect.worker import Worker
 
+# No task has a longer number, and of thousands of digits none is made.
+_DIGITS_MAX: Final = 9
 _MISSING: Final = "Cannot read the body: it is empty"
 
 
@@ -47,7 +49,7 @@ class Call:
     def task(self) -> int:
         """The task of the path. What is not a number leads nowhere."""
         text = self.path["task"]
-        if not text.isascii() or not text.isdigit():
+        if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX:
             raise RestError(404, "HTTP 404 Not Found")
         return int(text)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from ottla.connect.configs.keys import is_usable_name
 from ottla.connect.store import records
 from ottla.connect.store.records import UnreadableRecord, decode_json
 
@@ -91,11 +92,13 @@ class ConfigState:
             self.tasks.pop(name, None)
             self.deferred.pop(name, None)
             return
+        if not is_usable_name(name):
+            raise UnreadableRecord(f"{name[:50]!r}... is no name of a connector")
         self.connectors[name] = _properties(name, content)
 
     def _task(self, name: str, content: Mapping[str, Any] | None) -> None:
         connector, dash, number = name.rpartition("-")
-        if not dash or not number.isdigit():
+        if not dash or not number.isdecimal():
             raise UnreadableRecord(f"{name!r} names no task")
         if content is not None:
             self.deferred.setdefault(connector, {})[int(number)] = _properties(name, content)

@@ -39,7 +39,7 @@ def decode_json(data: bytes | None) -> Any:
         return None
     try:
         return json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableRecord(f"not JSON: {error}") from error
 
 

@@ -58,7 +58,7 @@ class StatusState:
             _put(self.connectors, name.removeprefix(records.STATUS_CONNECTOR), _status(content))
         elif name.startswith(records.STATUS_TASK):
             connector, dash, number = name.removeprefix(records.STATUS_TASK).rpartition("-")
-            if not dash or not number.isdigit():
+            if not dash or not number.isdecimal():
                 raise UnreadableRecord(f"{name!r} names no task")
             _put(self.tasks.setdefault(connector, {}), int(number), _status(content))
         elif name.startswith(records.STATUS_TOPIC):

@@ -8,6 +8,7 @@ from ottla.schemas.parsed import Reference
 from ottla.schemas.stored.values import Json, clean_metadata, references_from
 
 _RULE_KINDS: Final = ("TRANSFORM", "CONDITION")
+_NUMBER_MAX: Final = (1 << 31) - 1
 _RULE_MODES: Final = ("UPGRADE", "DOWNGRADE", "UPDOWN", "WRITE", "READ", "WRITEREAD")
 
 
@@ -56,6 +57,9 @@ def _get(body: Json, name: str, kind: type, wanted: str) -> Any:
 
 def _number(body: Json, name: str, default: int) -> int:
     value = _get(body, name, int, "a whole number")
+    if value is not None and not -1 <= value <= _NUMBER_MAX:
+        # Later ids would be larger still, and a record has four bytes for one.
+        raise _wrong(name, f"a whole number up to {_NUMBER_MAX}")
     return default if value is None else int(value)
 
 

@@ -14,6 +14,7 @@ from ottla.schemas.stored.values import Json
 T = TypeVar("T")
 LATEST: Final = -1
 _VERSION_MAX: Final = (1 << 31) - 1
+ID_DIGITS_MAX: Final = len(str(_VERSION_MAX))
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from ottla.registry.errors import (
     version_not_found,
 )
 from ottla.registry.serving import bodies
-from ottla.registry.serving.call import LATEST, Call, Change, NoContent, Text
+from ottla.registry.serving.call import ID_DIGITS_MAX, LATEST, Call, Change, NoContent, Text
 from ottla.schemas.parsing import SCHEMA_TYPES
 from ottla.schemas.stored.subjects import (
     DEFAULT_CONTEXT,
@@ -95,7 +95,7 @@ def _text(call: Call, schema: StoredSchema) -> str:
 def _find_by_id(call: Call) -> StoredSchema | None:
     """Find a schema by the id of the path: in the context of the subject, or else in any that has it."""
     text = call.segment("id")
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdigit() or len(text) > ID_DIGITS_MAX:
         raise RegistryError(404, "HTTP 404 Not Found")
     schema_id, state = int(text), call.registry.state
     subject = call.text("subject")
