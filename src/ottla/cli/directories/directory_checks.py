@@ -57,6 +57,7 @@ from ottla.wire.metadata_records.scram import RemoveUserScramCredentialRecord, U
 from ottla.wire.metadata_records.topics import RemoveTopicRecord, TopicRecord
 
 _UNREADABLE: Final = (RecordsError, CorruptFile, MetadataError, WireError, ValueError, OSError)
+_ENTRY_BYTES: Final = {FileKind.OFFSET_INDEX.value: 8, FileKind.TIME_INDEX.value: 12}
 
 
 class Problem(NamedTuple):
@@ -271,14 +272,18 @@ def check_index(path: Path, base_offset: Offset, positions: set[int]) -> Iterato
             yield Problem(str(path), "it is missing; the next start will rebuild it")
         return
     content = path.read_bytes()
+    entry_bytes = _ENTRY_BYTES.get(path.suffix, 1)
+    if len(content) % entry_bytes:
+        yield Problem(str(path), f"its {len(content)} bytes are no whole entries of {entry_bytes}")
+        return
     try:
         if path.suffix == FileKind.OFFSET_INDEX.value:
-            for entry in OffsetIndex(base_offset, used_entries(content, 8)):
+            for entry in OffsetIndex(base_offset, used_entries(content, entry_bytes)):
                 if entry.position not in positions:
                     yield Problem(str(path), f"it points to {entry.position}, where no batch begins")
                     return
         elif path.suffix == FileKind.TIME_INDEX.value:
-            times = [item.timestamp_ms for item in TimeIndex(base_offset, used_entries(content, 12))]
+            times = [item.timestamp_ms for item in TimeIndex(base_offset, used_entries(content, entry_bytes))]
             if times != sorted(times):
                 yield Problem(str(path), "its timestamps are out of order")
         else:

@@ -256,9 +256,12 @@ def _dump_entries(path: Path, kind: FileKind, base_offset: Offset) -> Iterator[I
 
 
 def used_entries(content: bytes, entry_bytes: int) -> bytes:
-    """Leave out the zeros at the end: a server that did not stop cleanly leaves an index at its full size."""
+    """Leave out the zeros at the end: a server that did not stop cleanly leaves an index at its full size.
+
+    A torn entry at the end is left out as well.
+    """
     end = len(content.rstrip(b"\0"))
-    return content[: -(-end // entry_bytes) * entry_bytes]
+    return content[: min(-(-end // entry_bytes), len(content) // entry_bytes) * entry_bytes]
 
 
 # Small files

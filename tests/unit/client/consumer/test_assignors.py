@@ -1,10 +1,10 @@
 """Each way of sharing out, by example."""
 
 from ottla.client.consumer.assignors.balance import assign_evenly
-from ottla.client.consumer.assignors.cooperative_sticky import assign_cooperatively
+from ottla.client.consumer.assignors.cooperative_sticky import _generation, assign_cooperatively
 from ottla.client.consumer.assignors.range import assign_ranges
 from ottla.client.consumer.assignors.roundrobin import assign_in_turn
-from ottla.client.consumer.embedded_protocol import Subscription
+from ottla.client.consumer.embedded_protocol import Subscription, encode_generation
 from ottla.model.ids import TopicPartition
 
 
@@ -61,3 +61,21 @@ def test_what_moves_is_given_to_nobody_in_the_first_round() -> None:
     second = assign_cooperatively(members, {"a": 4})
     assert second["x"] == first["x"]
     assert len(second["y"]) == 2
+
+
+def test_the_generation_of_a_claim_is_in_the_subscription_or_in_its_note() -> None:
+    def claims(of_x: Subscription, of_y: Subscription) -> list[str]:
+        shares = assign_cooperatively({"x": of_x, "y": of_y}, {"a": 1})
+        return [name for name, share in shares.items() if share]
+
+    old = Subscription(("a",), owned=tuple(_p("a0")), generation=3)
+    newer = Subscription(("a",), owned=tuple(_p("a0")), user_data=encode_generation(4))
+    # Both claim it, so whoever loses gives it up first, and nobody has it in this round.
+    assert claims(old, newer) == []
+    alone = Subscription(("a",))
+    assert claims(newer, alone) == ["x"]
+    assert claims(alone, newer) == ["y"]
+    assert _generation(old) == 3
+    assert _generation(newer) == 4
+    assert _generation(old._replace(user_data=encode_generation(9))) == 3, "the field counts"
+    assert _generation(alone) == -1
