@@ -10,6 +10,8 @@ from ottla.connect.worker import Worker
 
 # No task has a longer number, and of thousands of digits none is made.
 _DIGITS_MAX: Final = 9
+# Each is compared with all that are known, while everybody else waits.
+_KEYS_MAX: Final = 2_000
 _MISSING: Final = "Cannot read the body: it is empty"
 
 
@@ -79,6 +81,8 @@ def as_config(value: Any) -> dict[str, str | None]:
     """Check a configuration. Numbers and truth values count as text."""
     if not isinstance(value, dict):
         raise RestError(500, "Cannot read the body: a configuration is an object of texts")
+    if len(value) > _KEYS_MAX:
+        raise RestError(400, f"A configuration has {_KEYS_MAX} keys at most")
     return {key: _as_text(key, item) for key, item in value.items()}
 
 
