@@ -100,6 +100,8 @@ async def serve(
         access_log=False,
         lifespan="off",
         server_header=False,
+        # Guesses are counted by address. Clients on this machine could name any.
+        proxy_headers=False,
         timeout_graceful_shutdown=5,
         timeout_keep_alive=65,
     )

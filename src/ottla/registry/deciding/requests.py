@@ -69,8 +69,12 @@ def _check_metadata(metadata: Any) -> None:
     properties, tags = metadata.get("properties") or {}, metadata.get("tags") or {}
     if not isinstance(properties, dict) or not all(isinstance(item, str) for item in properties.values()):
         raise _wrong("metadata.properties", "texts by their names")
-    if not isinstance(tags, dict) or not all(isinstance(item, list) for item in tags.values()):
+    if not isinstance(tags, dict) or not all(map(_is_texts, tags.values())):
         raise _wrong("metadata.tags", "lists of texts by their names")
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _check_rules(rule_set: Any) -> None:
