@@ -10,6 +10,7 @@ from ottla.console.pages.routes import ROUTES
 from ottla.console.serving.app import Console, make_app
 from ottla.console.settings import ConsoleSettings
 from ottla.runtime.signals import StopSignals
+from ottla.satellite.listener import raise_descriptor_limit
 from ottla.satellite.server import listening, serve
 from ottla.satellite.settings import UnusableSettings
 
@@ -31,6 +32,7 @@ def run_console(settings: ConsoleSettings, ready: Callable[[str], None]) -> None
 async def _run(settings: ConsoleSettings, ready: Callable[[str], None]) -> None:
     settings.check()
     http = settings.http
+    raise_descriptor_limit()
     stop = asyncio.Event()
     StopSignals(asyncio.get_running_loop(), stop.set).install()
     with listening(http) as listener:

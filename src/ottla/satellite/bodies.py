@@ -18,6 +18,9 @@ _SMALL_BYTES_MAX: Final = 64 * 1024
 _VALUES_MAX: Final = 50_000
 """While JSON is parsed nobody else is served, and that takes as long as there are values. A text is one."""
 
+_OF_LINES: Final = ("text/plain", "text/csv", "application/x-ndjson")
+"""Kinds of bodies that are read line by line."""
+
 
 class Bodies:
     """The bodies that are in memory."""
@@ -50,7 +53,8 @@ class Bodies:
         forwarded: Forwarded | None = request.scope.get("forwarded")
         if forwarded is not None and forwarded.digest != digest_of(data):
             raise HttpError(401, "The body is not the one that was signed")
-        if len(data) > _SMALL_BYTES_MAX and _count_values(data) > _VALUES_MAX:
+        is_one_value = _kind_of(request) not in _OF_LINES
+        if is_one_value and len(data) > _SMALL_BYTES_MAX and _count_values(data) > _VALUES_MAX:
             raise HttpError(413, f"The body has more than {_VALUES_MAX} values")
         return bytes(data)
 
@@ -59,9 +63,12 @@ class Bodies:
         length = request.headers.get("content-length", "0").strip()
         if length.strip("0") == "" and "transfer-encoding" not in request.headers:
             return
-        kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-        if kind not in self._accepted:
+        if _kind_of(request) not in self._accepted:
             raise HttpError(415, "HTTP 415 Unsupported Media Type")
+
+
+def _kind_of(request: Request) -> str:
+    return str(request.headers.get("content-type", "")).split(";")[0].strip().lower()
 
 
 def _count_values(data: bytes | bytearray) -> int:

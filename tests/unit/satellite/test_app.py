@@ -3,6 +3,7 @@
 import asyncio
 import json
 import ssl
+from typing import Any
 
 import httpx
 import pytest
@@ -10,6 +11,7 @@ from starlette.requests import Request
 from tests.unit.satellite.echo_api import EchoApi
 
 from ottla.satellite.app import encode_json, read_request
+from ottla.satellite.bodies import Bodies
 from ottla.satellite.instances import Instances
 from ottla.satellite.process import behind_doors
 from ottla.satellite.settings import HttpSettings
@@ -86,6 +88,20 @@ def test_too_large_a_body_is_refused() -> None:
 )
 def test_a_body_has_no_more_values_than_are_parsed_in_an_instant(body: bytes, status: int) -> None:
     assert _ask("POST", "/things/a", body, JSON).status_code == status
+
+
+def test_a_body_of_lines_may_have_many_values() -> None:
+    async def run() -> int:
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"1,2\n" * 60_000}
+
+        headers = [(b"content-type", b"text/csv"), (b"content-length", b"240000")]
+        bodies = Bodies(["text/csv"])
+        with bodies.held() as held:
+            request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
+            return len(await bodies.read(request, held))
+
+    assert asyncio.run(run()) == 240_000
 
 
 def test_the_parts_of_a_query_are_read_once() -> None:
