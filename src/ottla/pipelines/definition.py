@@ -22,6 +22,13 @@ from ottla.model.topic_names import find_topic_name_fault
 
 MODES: Final = ("append", "update", "complete")
 VALUES: Final = ("json", "avro")
+ALLOWANCES: Final = ("extra", "missing", "nanoseconds")
+"""What a topic may allow: fields that its schema has not, fields that are missing, digits that are cut."""
+AS_DEAD_LETTERS: Final = "dead letters"
+DROPPED: Final = "dropped"
+AS_COLUMN: Final = "column"
+TOMBSTONES: Final = (AS_DEAD_LETTERS, DROPPED, AS_COLUMN)
+"""What becomes of records without a value, where values have columns."""
 AVAILABLE_NOW: Final = "available-now"
 # As soon as the last batch is done.
 CONTINUOUSLY: Final = "0 seconds"
@@ -46,11 +53,23 @@ class TopicInput:
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     asks_registry: bool = False
     """Whether its columns are those of its schema, if a registry knows one."""
+    allow: tuple[str, ...] = ()
+    tombstones: str = AS_DEAD_LETTERS
 
     def __post_init__(self) -> None:
         fault = find_topic_name_fault(self.topic)
         if fault is not None:
             raise InvalidPipeline(fault)
+        for word in self.allow:
+            if word not in ALLOWANCES:
+                raise InvalidPipeline(
+                    f"topic {self.topic!r} cannot allow {word!r}: use one of {', '.join(ALLOWANCES)}"
+                )
+        if self.tombstones not in TOMBSTONES:
+            raise InvalidPipeline(
+                f"unknown tombstones {self.tombstones!r} of topic {self.topic!r}: use one of "
+                f"{', '.join(map(repr, TOMBSTONES))}"
+            )
         if self.format == "json" and self.schema is None:
             raise InvalidPipeline(
                 f"topic {self.topic!r} is JSON without a schema: "
@@ -126,13 +145,18 @@ def topic(
     schema: str | None = None,
     format: str | None = None,  # noqa: A002 - the word that Spark has for it
     starting: str = "earliest",
+    allow: str | tuple[str, ...] = (),
+    tombstones: str = AS_DEAD_LETTERS,
     options: Mapping[str, str] | None = None,
 ) -> Any:
     """Declare a topic as an input: as a parameter's default, or inside the function of a pipeline.
 
     With a schema its values are JSON, unless `format` says otherwise. Without one its columns are those of
     the schema that the registry has for it, if there is a registry, and otherwise its values are strings.
-    `starting` is where a new pipeline begins, as `startingOffsets` of the source.
+    `starting` is where a new pipeline begins, as `startingOffsets` of the source. A value that a column
+    cannot hold exactly is a dead letter. `allow` names what does not make it one: "extra" fields, "missing"
+    fields, "nanoseconds" that are cut. `tombstones` says what records without a value become: "dead letters",
+    "dropped", or rows of nulls with a "column" `_tombstone` that is true.
     """
     return _declared(
         TopicInput(
@@ -143,6 +167,8 @@ def topic(
             False,
             _frozen(options),
             asks_registry=schema is None and format is None,
+            allow=(allow,) if isinstance(allow, str) else tuple(allow),
+            tombstones=tombstones,
         )
     )
 
@@ -152,10 +178,25 @@ def table(
     *,
     schema: str | None = None,
     format: str | None = None,  # noqa: A002
+    allow: str | tuple[str, ...] = (),
     options: Mapping[str, str] | None = None,
 ) -> Any:
-    """Declare a compacted topic as a table to join with: the latest value of each key, at each batch."""
-    return _declared(TopicInput(name, _format(schema, format), schema, "earliest", True, _frozen(options)))
+    """Declare a compacted topic as a table to join with: the latest value of each key, at each batch.
+
+    A value that does not fit the schema, where that is the latest of its key, stops the pipeline: a table has
+    no dead letters. Writing another value for this key lets it go on.
+    """
+    return _declared(
+        TopicInput(
+            name,
+            _format(schema, format),
+            schema,
+            "earliest",
+            True,
+            _frozen(options),
+            allow=(allow,) if isinstance(allow, str) else tuple(allow),
+        )
+    )
 
 
 def spark_sink(

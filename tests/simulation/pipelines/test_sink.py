@@ -288,7 +288,7 @@ def test_records_that_could_not_be_read_are_buried_with_their_place(
     world.produce(topic, *(b"%d" % number for number in range(4)))
     world.produce(topic, b"other", partition=1)
     options = world.options(topic=dead, pipeline=name, deliveryGuarantee=guarantee)
-    inputs = [UnreadableInput(topic, {0: [1, 3], 1: [0]}, "it is no JSON")]
+    inputs = [UnreadableInput(topic, {0: [1, 3], 1: [0]}, lambda _: "it is no JSON")]
 
     def bury() -> None:
         bury_unreadable(world.link, options, "q", 0, inputs, lambda: NOW_MS)

@@ -93,7 +93,7 @@ def _decoded(reader: Registered, *rows: bytes | None) -> list[tuple[Any, bool]]:
     source = ValueSource("http://r", "t-value", reader)
     column = decode_values(source, pa.array(rows, pa.binary()))
     assert column.type.field("value").type == value_type(source)
-    return [(row["value"], row["corrupt"]) for row in column.to_pylist()]
+    return [(row["value"], row["fault"] is not None) for row in column.to_pylist()]
 
 
 OLD, NEW = _record(("a", "int")), _record(("a", "int"), ("b", "string", "none"))

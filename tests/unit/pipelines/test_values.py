@@ -1,6 +1,8 @@
 """Values with schemas become rows that Arrow takes, whatever their fields are."""
 
 import datetime
+import decimal
+import uuid
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +11,7 @@ from google.protobuf.message import Message
 
 from ottla.client.registry.protobuf import message_class
 from ottla.pipelines.columns.messages import row_reader
+from ottla.pipelines.columns.misfits import Misfit
 from ottla.pipelines.columns.schema_types import ANYTHING, message_type
 from ottla.pipelines.columns.shaping import shape_for
 from ottla.schemas.protobuf.schema import ProtobufSchema
@@ -76,7 +79,7 @@ def test_every_kind_of_field_is_read(order: Any) -> None:
     message.lines.add(item="a", count=0)
     message.lines.add(item="b")
     message.by_gift[True].item = "c"
-    message.at.seconds, message.at.nanos = 1, 2_000_999
+    message.at.seconds, message.at.nanos = 1, 2_000_000
     message.took.seconds = 3
     message.points.value = -1
     found = as_column(message)
@@ -110,11 +113,24 @@ def test_what_arrow_has_no_type_for_is_json() -> None:
     assert shape({"a": None}) == {"a": None}
 
 
-def test_texts_of_json_become_what_the_column_holds() -> None:
-    kind = pa.struct([("n", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("raw", pa.list_(pa.binary()))])
-    shape = shape_for(kind)
+def test_times_of_the_day_are_numbers_as_avro_counts_them() -> None:
+    shape = shape_for(pa.struct([("a", pa.int32()), ("b", pa.int64()), ("c", pa.int64())]))
     assert shape is not None
-    row = shape({"n": "12", "at": "2026-01-01T00:00:00+00:00", "raw": ["eA==", None]})
-    assert pa.array([row], kind).to_pylist() == [
-        {"n": 12, "at": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "raw": [b"x", None]}
-    ]
+    noon = datetime.time(12, 0, 0, 123456)
+    assert shape({"a": noon, "b": noon, "c": 7}) == {"a": 43_200_123, "b": 43_200_123_456, "c": 7}
+
+
+def test_what_has_a_text_of_its_own_is_that_text() -> None:
+    shape = shape_for(pa.struct([("a", pa.string()), ("b", pa.string()), ("c", pa.string())]))
+    assert shape is not None
+    name = uuid.UUID(int=7)
+    row = {"a": name, "b": decimal.Decimal("1.50"), "c": [b"x", datetime.date(2026, 1, 31)]}
+    assert shape(row) == {"a": str(name), "b": "1.50", "c": '["eA==", "2026-01-31"]'}
+
+
+def test_a_time_with_nanoseconds_is_cut_only_where_that_is_allowed(order: Any) -> None:
+    message = order()
+    message.at.nanos = 2_000_999
+    with pytest.raises(Misfit, match="field 'at' has 2000999 nanoseconds"):
+        row_reader(message.DESCRIPTOR)(message)
+    assert row_reader(message.DESCRIPTOR, cuts_nanoseconds=True)(message)["at"].microsecond == 2_000

@@ -95,6 +95,8 @@ def make_encoder(schema: dict[str, Any], schema_id: int) -> Callable[[Any], Any]
     prefix = encode_prefix(schema_id)
 
     def encode(rows: Any) -> Any:
+        # Times as numbers: Python has none before the year 1 and after 9999.
+        rows = rows.cast(_with_counted_times(rows.type))
         kind, buffer = rows.type, io.BytesIO()
         values: list[bytes | None] = []
         for row in rows.to_pylist():
@@ -109,6 +111,22 @@ def make_encoder(schema: dict[str, Any], schema_id: int) -> Callable[[Any], Any]
         return pa.array(values, pa.binary())
 
     return encode
+
+
+def _with_counted_times(kind: Any) -> Any:
+    """Return a type with numbers of microseconds where it has times."""
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        fields = (kind.field(place) for place in range(kind.num_fields))
+        return pa.struct([field.with_type(_with_counted_times(field.type)) for field in fields])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_counted_times(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_with_counted_times(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field, kind.item_field.with_type(_with_counted_times(kind.item_type)))
+    return kind
 
 
 def _plain(value: Any, kind: Any) -> Any:

@@ -7,7 +7,9 @@ rows of only such fields are left alone.
 import base64
 import datetime
 import json
+import uuid
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -27,12 +29,8 @@ def shape_for(kind: Any) -> Shape | None:
         return _shape_of_map(shape_for(kind.item_type))
     if kind == ANYTHING:
         return _text
-    if pa.types.is_timestamp(kind):
-        return _time
     if pa.types.is_integer(kind):
-        return _whole_number
-    if pa.types.is_binary(kind):
-        return _bytes
+        return _milliseconds if kind == pa.int32() else _microseconds
     return None
 
 
@@ -70,16 +68,26 @@ def _shape_of_map(shape: Shape | None) -> Shape:
 
 
 def _text(value: Any) -> str:
-    return value if type(value) is str else json.dumps(value, default=str, ensure_ascii=False)
+    if type(value) is str:
+        return value
+    if isinstance(value, Decimal | uuid.UUID):
+        return str(value)
+    return json.dumps(value, default=_plain, ensure_ascii=False)
 
 
-def _time(value: Any) -> Any:
-    return datetime.datetime.fromisoformat(value) if type(value) is str else value
+def _plain(value: Any) -> str:
+    """Return what JSON has no form of as a text."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
 
 
-def _whole_number(value: Any) -> Any:
-    return int(value) if type(value) is str else value
+def _milliseconds(value: Any) -> Any:
+    """Return a time of the day as Avro counts it in an `int`. All else is a number already."""
+    return _microseconds(value) // 1000 if type(value) is datetime.time else value
 
 
-def _bytes(value: Any) -> Any:
-    return base64.b64decode(value) if type(value) is str else value
+def _microseconds(value: Any) -> Any:
+    if type(value) is not datetime.time:
+        return value
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond

@@ -33,7 +33,8 @@ class UnreadableInput(NamedTuple):
     topic: str
     offsets: Mapping[int, Sequence[int]]
     """By partition, in order."""
-    reason: str
+    explain: Callable[[bytes | None], str]
+    """Says of a value why it could not be read."""
 
 
 def ledger_of(pipeline: str) -> str:
@@ -80,7 +81,7 @@ def _letters(link: Link, item: UnreadableInput) -> Iterator[dict[str, Any]]:
         wanted = set(offsets)
         for piece in ranges_around(where, offsets):
             for record in link.run(_fetch(link, piece, wanted)):
-                notes = {REASON: item.reason, ORIGINAL_TOPIC: item.topic}
+                notes = {REASON: item.explain(record.value), ORIGINAL_TOPIC: item.topic}
                 notes |= {"ottla.partition": str(partition), "ottla.offset": str(record.offset)}
                 headers = [{"key": name, "value": text.encode()} for name, text in notes.items()]
                 yield {"key": record.key, "value": record.value, "headers": headers}

@@ -23,6 +23,7 @@ _NAMES: Final = (
     "minoffsetspertrigger", "maxtriggerdelay", "minpartitions", "maxrecordsperpartition",
     "kafkaconsumer.polltimeoutms", "fetchoffset.numretries", "fetchoffset.retryintervalms", "groupidprefix",
 )  # fmt: skip
+DECODING: Final = "ottla.decoding"
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -67,6 +68,8 @@ class SourceOptions:
     poll_timeout_ms: int
     isolation: IsolationLevel
     partition_fetch_bytes: int
+    decoding: str | None = None
+    """How values are decoded where they are read, as `source.decoding` writes it."""
 
 
 def parse_source_options(given: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
@@ -101,13 +104,14 @@ def parse_source_options(given: Mapping[str, str], *, is_streaming: bool) -> Sou
         poll_timeout_ms=_number(options, "kafkaConsumer.pollTimeoutMs") or 120_000,
         isolation=IsolationLevel[isolation.upper()],
         partition_fetch_bytes=int(properties.get("max.partition.fetch.bytes", _PARTITION_FETCH_BYTES)),
+        decoding=options.get(DECODING),
     )
 
 
 def _check_names(options: Mapping[str, str]) -> None:
     for name in options:
         # Spark adds some of its own, such as the path.
-        if name not in _NAMES and not name.startswith("kafka.") and name != "path":
+        if name not in (*_NAMES, DECODING, "path") and not name.startswith("kafka."):
             raise InvalidOption(f"unknown option {name!r} for reading topics")
 
 

@@ -1,7 +1,7 @@
 """The rows of one range of a partition, as Arrow batches."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,12 @@ class PollTimedOut(Exception):
     """Records that were there when the batch was planned did not come."""
 
 
-def read_rows(link: Link, piece: OffsetRange, terms: ReadTerms, schema: Any) -> Iterator[Any]:
+Decode = Callable[[Any], list[Any]]
+
+
+def read_rows(
+    link: Link, piece: OffsetRange, terms: ReadTerms, schema: Any, decode: Decode | None = None
+) -> Iterator[Any]:
     """Yield the rows of a range as record batches of `schema`."""
     fetching = _pieces(link.cluster, piece, terms)
     timeout_s = terms.poll_timeout_ms / 1000
@@ -57,7 +62,7 @@ def read_rows(link: Link, piece: OffsetRange, terms: ReadTerms, schema: Any) -> 
             # The first batch may begin before what was asked for.
             wanted = columns.between(fetched.fetch_offset, piece.stop_offset)
             if len(wanted.offsets):
-                yield to_record_batch(wanted, piece, schema)
+                yield to_record_batch(wanted, piece, schema, decode)
 
 
 async def _next(fetching: AsyncIterator[FetchedPartition], timeout_s: float) -> FetchedPartition | None:
@@ -86,8 +91,13 @@ async def _pieces(cluster: Cluster, piece: OffsetRange, terms: ReadTerms) -> Asy
             return
 
 
-def to_record_batch(columns: RecordColumns, piece: OffsetRange, schema: Any) -> Any:
-    """Arrange columns as Spark's Kafka source has them: key, value, topic, partition, offset, time, type."""
+def to_record_batch(
+    columns: RecordColumns, piece: OffsetRange, schema: Any, decode: Decode | None = None
+) -> Any:
+    """Arrange columns as Spark's Kafka source has them: key, value, topic, partition, offset, time, type.
+
+    Behind them are headers, and what `decode` makes of the values.
+    """
     count = len(columns.offsets)
     arrays = [
         columns.keys,
@@ -101,4 +111,7 @@ def to_record_batch(columns: RecordColumns, piece: OffsetRange, schema: Any) -> 
     ]
     if columns.headers is not None:
         arrays.append(columns.headers.cast(schema.field("headers").type))
+    if decode is not None:
+        arrays[1], *decoded = decode(columns.values)
+        arrays += decoded
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ottla.client.list_offsets import EARLIEST, LATEST
 from ottla.pipelines.link import Link, shared_link
+from ottla.pipelines.source.decoding import DECODED, FAULT, make_decode
 from ottla.pipelines.source.offsets import find_offsets, subscribed_partitions
 from ottla.pipelines.source.options import SourceOptions
 from ottla.pipelines.source.plan import OffsetRange, Offsets
@@ -54,6 +55,9 @@ class KeptTable:
     def __init__(self, options: SourceOptions, schema: Any) -> None:
         self._options = options
         self._schema = schema
+        self._decode = make_decode(schema, options.decoding)
+        # What is kept are records. They are decoded together, when something has changed.
+        self._raw_schema = pa.schema([field for field in schema if field.name not in (DECODED, FAULT)])
         self._entries: dict[bytes | None, Entry] = {}
         self._positions: Offsets = {}
         self._topic_ids: dict[str, Any] = {}
@@ -100,7 +104,7 @@ class KeptTable:
             poll_timeout_ms=options.poll_timeout_ms,
             partition_fetch_bytes=options.partition_fetch_bytes,
         )
-        for batch in read_rows(link, piece, terms, self._schema):
+        for batch in read_rows(link, piece, terms, self._raw_schema):
             columns = (batch.column(name).to_pylist() for name in ("key", "timestamp", "offset", "value"))
             types = batch.column("timestampType").to_pylist()
             for key, timestamp, offset, value, kind in zip(*columns, types, strict=True):
@@ -122,16 +126,22 @@ class KeptTable:
             "timestamp": [entry.timestamp for _, entry in found],
             "timestampType": [entry.timestamp_type for _, entry in found],
         }
-        return pa.RecordBatch.from_pydict(columns, schema=self._schema)
+        rows = pa.RecordBatch.from_pydict(columns, schema=self._raw_schema)
+        if self._decode is None:
+            return rows
+        values, *decoded = self._decode(rows.column("value"))
+        arrays = [values if name == "value" else rows.column(name) for name in self._raw_schema.names]
+        return pa.RecordBatch.from_arrays([*arrays, *decoded], schema=self._schema)
 
 
-_kept: dict[tuple[int, Any, tuple[tuple[str, str], ...]], KeptTable] = {}
+_kept: dict[tuple[int, Any, Any, tuple[tuple[str, str], ...]], KeptTable] = {}
 
 
 def read_table(options: SourceOptions, schema: Any) -> Iterator[Any]:
     """Yield the rows of a table now. This process keeps it for the next time."""
     link = shared_link(options.properties)
-    key = (os.getpid(), options.subscription, tuple(sorted(options.properties.items())))
+    kind = (options.decoding, str(schema))
+    key = (os.getpid(), options.subscription, kind, tuple(sorted(options.properties.items())))
     table = _kept.get(key)
     if table is None:
         table = _kept[key] = KeptTable(options, schema)

@@ -7,6 +7,7 @@ Each step of planning is a process that has loaded nothing of ours, and most of 
 So nothing is imported before it is used. Importing all of it took a second of CPU, for each step.
 """
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -42,6 +43,14 @@ RECORD_COLUMNS = (
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 
 
+DECODING = "ottla.decoding"
+
+
+def decoded_columns(columns: dict[str, Any]) -> list[StructField]:
+    """Return the columns of values that are decoded where they are read: what was read, or why it was not."""
+    return [StructField("_decoded", StructType.fromJson(columns)), StructField("_fault", StringType())]
+
+
 class OttlaDataSource(DataSource):
     """Topics of Ottla, or of any Kafka."""
 
@@ -54,7 +63,9 @@ class OttlaDataSource(DataSource):
         """Return the columns of the source."""
         wants_headers = self.options.get("includeHeaders", "false").lower() == "true"
         headers = [StructField("headers", ArrayType(_HEADER))] if wants_headers else []
-        return StructType([*RECORD_COLUMNS, *headers])
+        decoding = self.options.get(DECODING)
+        decoded = [] if decoding is None else decoded_columns(json.loads(decoding)["columns"])
+        return StructType([*RECORD_COLUMNS, *headers, *decoded])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader for a batch."""

@@ -111,7 +111,7 @@ def burying(
             found_query.append(find_query(spark, query))
         running = found_query[0]
         found = [
-            UnreadableInput(item.declared.topic, places, item.reason)
+            UnreadableInput(item.declared.topic, places, item.explain)
             for item, places in _places(running, observed)
             if places
         ]

@@ -63,6 +63,7 @@ class _RangeReader:
             # Spark makes up a partition where there is none.
             return iter(())
         # Arrow and NumPy come with it. Who only plans does not need them.
+        from ottla.pipelines.source.decoding import make_decode
         from ottla.pipelines.source.read import ReadTerms, read_rows
 
         options = self._options
@@ -74,7 +75,7 @@ class _RangeReader:
             options.partition_fetch_bytes,
         )
         schema = to_arrow_schema(self._schema, timezone="UTC")
-        return read_rows(self._link(), partition.piece, terms, schema)
+        return read_rows(self._link(), partition.piece, terms, schema, make_decode(schema, options.decoding))
 
     def _partitions(self, start: Offsets, end: Offsets) -> list[OffsetRangePartition]:
         options = self._options
