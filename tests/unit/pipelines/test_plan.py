@@ -10,9 +10,14 @@ from ottla.pipelines.source.plan import (
     OffsetRange,
     admit,
     available,
+    beginning_to_json,
+    fault_of,
+    first_end_to_json,
     from_json,
+    is_beginning,
     ranges_between,
     split,
+    start_of,
     to_json,
 )
 
@@ -74,3 +79,23 @@ def test_large_partitions_are_cut_into_more_pieces() -> None:
 
     assert sum(piece.where == large for piece in pieces) == 9
     assert sum(piece.where == small for piece in pieces) == 1
+
+
+def test_the_first_batch_says_where_it_began_and_the_others_do_not() -> None:
+    begin, later = {TopicPartition("a", 0): 3}, {TopicPartition("a", 0): 0, TopicPartition("a", 1): 0}
+    first = beginning_to_json(begin)
+    assert is_beginning(first)
+    assert from_json(first) == begin
+    end = first_end_to_json(begin, {TopicPartition("a", 0): 9})
+    assert not is_beginning(end)
+    assert from_json(end) == {TopicPartition("a", 0): 9}
+    # Asked again, a query that starts its first batch again would begin elsewhere.
+    assert start_of(beginning_to_json(later), end) == begin
+    assert start_of(end, to_json({TopicPartition("a", 0): 12})) == {TopicPartition("a", 0): 9}
+    # Another input had records, and this one none.
+    assert start_of(beginning_to_json(later), first) == begin
+
+
+def test_why_it_is_unknown_where_a_query_begins_is_kept() -> None:
+    assert fault_of(beginning_to_json({}, "no such partition")) == "no such partition"
+    assert fault_of(beginning_to_json({})) is None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.model.ids import TopicPartition
 
@@ -22,21 +22,62 @@ class OffsetRange(NamedTuple):
         return self.stop_offset - self.start_offset
 
 
-def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+# No topic has such names.
+_BEGAN_AT: Final = "#start"
+_IS_BEGINNING: Final = "#first"
+_FAULT: Final = "#fault"
+
+
+def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:
     """Return offsets as Spark's Kafka source writes them into checkpoints: `{"topic": {"0": 23}}`."""
-    by_topic: dict[str, dict[str, int]] = {}
+    by_topic: dict[str, Any] = {}
     for where in sorted(offsets):
         by_topic.setdefault(where.topic, {})[str(where.partition)] = offsets[where]
     return by_topic
 
 
-def from_json(content: Mapping[str, Mapping[str, int]]) -> Offsets:
+def from_json(content: Mapping[str, Any]) -> Offsets:
     """Read offsets as `to_json` writes them."""
     return {
         TopicPartition(topic, int(partition)): int(offset)
         for topic, partitions in content.items()
+        if not topic.startswith("#")
         for partition, offset in partitions.items()
     }
+
+
+def beginning_to_json(offsets: Mapping[TopicPartition, int], fault: str | None = None) -> dict[str, Any]:
+    """Return where a new query begins, or why that is unknown.
+
+    Spark asks for it again when a query that was killed in its first batch starts again, and topics may have
+    more partitions by then. So the first batch carries where it began, beside where it ends, and that counts.
+    """
+    return {**to_json(offsets), _IS_BEGINNING: 1, **({} if fault is None else {_FAULT: fault})}
+
+
+def is_beginning(content: Mapping[str, Any]) -> bool:
+    """Say whether these offsets are where a query begins, and no batch's end."""
+    return _IS_BEGINNING in content
+
+
+def fault_of(content: Mapping[str, Any]) -> str | None:
+    """Return why it is unknown where a query begins."""
+    found = content.get(_FAULT)
+    return None if found is None else str(found)
+
+
+def first_end_to_json(
+    begin: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+) -> dict[str, Any]:
+    """Return the end of a first batch, with where the batch begins."""
+    return {**to_json(end), _BEGAN_AT: to_json(begin)}
+
+
+def start_of(start: Mapping[str, Any], end: Mapping[str, Any]) -> Offsets:
+    """Return where a batch begins: the first one says so itself."""
+    if is_beginning(end):
+        return from_json(end)
+    return from_json(end.get(_BEGAN_AT, start))
 
 
 def available(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from ottla.client.list_offsets import EARLIEST, LATEST
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.link import Link, shared_link
+from ottla.pipelines.properties import InvalidOption
 from ottla.pipelines.source.offsets import (
     DataLoss,
     check_no_loss,
@@ -31,9 +32,14 @@ from ottla.pipelines.source.plan import (
     Offsets,
     admit,
     available,
+    beginning_to_json,
+    fault_of,
+    first_end_to_json,
     from_json,
+    is_beginning,
     ranges_between,
     split,
+    start_of,
     to_json,
 )
 
@@ -110,10 +116,14 @@ class OttlaStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAva
         self._known_at_s = 0.0
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
-        """Say where a new query begins."""
+        """Say where a new query begins. One that starts its first batch again does not need to know."""
         link, options = self._link(), self._options
         partitions = link.run(subscribed_partitions(link.cluster, options))
-        return to_json(link.run(resolve(link.cluster, partitions, options.starting, options, is_start=True)))
+        try:
+            begin = link.run(resolve(link.cluster, partitions, options.starting, options, is_start=True))
+        except InvalidOption as error:
+            return beginning_to_json({}, str(error))
+        return beginning_to_json(begin)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Say how much a batch may have."""
@@ -121,8 +131,14 @@ class OttlaStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAva
         return ReadAllAvailable() if offsets_max is None else ReadMaxRows(offsets_max)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Say where the next batch ends: at `start` itself if there is nothing new."""
-        begin = from_json(start)
+        """Say where the next batch ends: at `start` itself if there is nothing new.
+
+        There always is a first batch, even with nothing in it: it keeps where the query began.
+        """
+        fault = fault_of(start)
+        if fault is not None:
+            raise InvalidOption(fault)
+        begin = began = from_json(start)
         link, options = self._link(), self._options
         if self._target is None:
             partitions = self._subscribed()
@@ -136,7 +152,9 @@ class OttlaStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAva
         if isinstance(limit, ReadMaxRows):
             stops = admit(begin, stops, limit.max_rows)
         self._last_batch_s = time.monotonic()
-        return to_json(stops)
+        if is_beginning(start):
+            return first_end_to_json(began, stops)
+        return start if stops == began else to_json(stops)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Say where the topics end now, for the query's progress."""
@@ -161,7 +179,7 @@ class OttlaStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAva
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut a batch into tasks. Partitions that came after its start are read from their beginning."""
-        begin, stop = from_json(start), from_json(end)
+        begin, stop = start_of(start, end), from_json(end)
         new = [where for where in stop if where not in begin]
         if new:
             link = self._link()

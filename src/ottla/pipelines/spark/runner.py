@@ -12,6 +12,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline, PipelineDefinition
+from ottla.pipelines.link import Link
+from ottla.pipelines.spark.checkpoints import (
+    Note,
+    check_ledgers,
+    check_note,
+    left_over,
+    make_note,
+    state_of,
+    write_note,
+)
 from ottla.pipelines.spark.frames import REGISTRY
 from ottla.pipelines.spark.progress import BatchProgress, ProgressGroups, ProgressWatch
 from ottla.pipelines.spark.queries import PlannedQuery, plan_queries, start_query
@@ -89,7 +99,8 @@ def _run(
         ship_by_value(definition)
     started: dict[str, StreamingQuery] = {}
     planned = [(item, query) for item in definitions for query in _planned(spark, item, settings)]
-    queries = _supervised(spark, planned, settings, directory, started)
+    notes = _checked([query for _, query in planned], settings, directory, tell)
+    queries = _supervised(spark, planned, settings, directory, started, notes)
     watch = _watch(settings, queries, started)
     watch.start()
     try:
@@ -106,12 +117,39 @@ def _run(
     return statuses
 
 
+def _checked(
+    queries: Sequence[PlannedQuery],
+    settings: RunSettings,
+    directory: Path,
+    tell: Callable[[str], None],
+) -> dict[str, Note]:
+    """Compare queries with their checkpoints, before any of them runs. Returns what to note beside these."""
+    notes: dict[str, Note] = {
+        query.name: make_note([item.topic for item in query.inputs], state_of(query.rows))
+        for query in queries
+    }
+    link = Link(settings.properties)
+    try:
+        for query in queries:
+            checkpoint = directory / query.name
+            check_note(query.name, checkpoint, notes[query.name])
+            if query.is_exactly_once and (isinstance(query.output, str) or query.observed):
+                check_ledgers(link, query.name, checkpoint)
+    finally:
+        link.close()
+    others = left_over(directory, notes)
+    if others:
+        tell(f"{directory} also has checkpoints of {', '.join(others)}: these keep their place")
+    return notes
+
+
 def _supervised(
     spark: SparkSession,
     planned: Sequence[tuple[PipelineDefinition, PlannedQuery]],
     settings: RunSettings,
     directory: Path,
     started: dict[str, StreamingQuery],
+    notes: Mapping[str, Note],
 ) -> dict[str, SupervisedQuery]:
     page = page_of(spark)
 
@@ -128,6 +166,7 @@ def _supervised(
         )
 
         def start() -> StreamingQuery:
+            write_note(directory / query.name, notes[query.name])
             started[query.name] = start_query(spark, query, settings.options, directory, trigger)
             return started[query.name]
 
