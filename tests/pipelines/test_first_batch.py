@@ -96,9 +96,7 @@ def test_a_pipeline_without_its_checkpoint_is_refused_before_it_starts(
     checkpoint = tmp_path / "pipelines" / "fb_gone"
     shutil.rmtree(checkpoint)
 
-    with pytest.raises(
-        InvalidPipeline, match=r"has delivered batches, and its checkpoint .* is not"
-    ):
+    with pytest.raises(InvalidPipeline, match=r"has delivered batches, and its checkpoint .* is not"):
         run(copied)
     assert not (checkpoint / "offsets").exists()
     assert committed_values(node.bootstrap, "fb-gone-out") == [b'{"id":"1"}']
