@@ -328,6 +328,10 @@ def session(*queries: Any) -> Any:
     return SimpleNamespace(streams=SimpleNamespace(active=list(queries)))
 
 
+def _explaining(name: str) -> Callable[[bytes | None], str]:
+    return lambda value: f"reason of {name}: {value!r}"
+
+
 def test_what_could_not_be_read_is_delivered_after_the_rows_and_once(world: World, name: str) -> None:
     topic, dead = world.create(name, 2), world.create(f"{name}-dead")
     world.produce(topic, b"fine", b"bad")
@@ -338,7 +342,7 @@ def test_what_could_not_be_read_is_delivered_after_the_rows_and_once(world: Worl
         order.append(f"batch {batch_id}, {len(world.values(dead))} letters")
 
     declared = TopicInput(topic, "json", "a int")
-    observed = [ObservedInput(each, declared, f"reason of {each}") for each in ("one", "two", "three")]
+    observed = [ObservedInput(each, declared, _explaining(each)) for each in ("one", "two", "three")]
     spark = session(running("another", Metrics()), running(name, Metrics(one="1:0,0:1", two=None)))
     sink = options(world, topic=dead, pipeline=name)
     deliver = burying(write, spark, name, observed, sink, links := [])  # type: ignore[var-annotated]
@@ -347,7 +351,7 @@ def test_what_could_not_be_read_is_delivered_after_the_rows_and_once(world: Worl
     assert order == ["batch 3, 0 letters", "batch 3, 2 letters"]
     letters = world.records(dead)
     assert [record.value for record in letters] == [b"bad", b"worse"]
-    assert dict(letters[0].headers)["ottla.reason"] == b"reason of one"
+    assert dict(letters[0].headers)["ottla.reason"] == b"reason of one: b'bad'"
     assert len(links) == 1
     entry = find_entry(world.link, task_group(f"{name}.unreadable", 0))
     assert entry is not None
@@ -355,7 +359,7 @@ def test_what_could_not_be_read_is_delivered_after_the_rows_and_once(world: Worl
 
 
 def test_a_batch_that_could_be_read_opens_no_connection_for_dead_letters(world: World, name: str) -> None:
-    observed = [ObservedInput("one", TopicInput(name, "json", "a int"), "why")]
+    observed = [ObservedInput("one", TopicInput(name, "json", "a int"), lambda _: "why")]
     links: list[Any] = []
     spark = session(running(name, Metrics(one="")))
     burying(lambda _batch, _id: None, spark, name, observed, options(world, topic=name), links)(None, 0)  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """The source as Spark drives it: where a batch ends, what its tasks read, and what is refused."""
 
 import itertools
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from pyspark.sql.types import StructType
 from tests.simulation.pipelines.world import World
 
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.properties import InvalidOption
 from ottla.pipelines.source.offsets import DataLoss, subscribed_partitions
 from ottla.pipelines.source.plan import OffsetRange
 from ottla.pipelines.spark import reader as module
@@ -74,13 +76,44 @@ def test_a_new_query_begins_where_its_options_say_and_ends_where_the_topic_does(
 ) -> None:
     topic = filled(world, name, 3, 1)
     latest = {topic: {"0": 3, "1": 1}}
-    assert stream(world, topic).initialOffset() == latest
+    assert stream(world, topic).initialOffset() == {**latest, "#first": 1}
     source = stream(world, topic, startingOffsets="earliest")
-    assert source.initialOffset() == {topic: {"0": 0, "1": 0}}
-    assert source.latestOffset(source.initialOffset(), ALL) == latest
+    earliest = {topic: {"0": 0, "1": 0}}
+    assert source.initialOffset() == {**earliest, "#first": 1}
+    assert source.latestOffset(source.initialOffset(), ALL) == {**latest, "#start": earliest}
     assert source.reportLatestOffset() == latest
     # Nothing is new.
-    assert source.latestOffset(latest, ALL) == latest
+    assert source.latestOffset(latest, ALL) is latest
+
+
+def test_the_first_batch_keeps_where_it_began_whatever_comes_before_it_runs_again(
+    world: World, name: str
+) -> None:
+    topic = filled(world, name, 3, 1)
+    source = stream(world, topic)
+    first = source.latestOffset(source.initialOffset(), ALL)
+    assert first == {topic: {"0": 3, "1": 1}, "#start": {topic: {"0": 3, "1": 1}}}, "though it is empty"
+    world.produce(topic, b"later")
+    again = stream(world, topic)
+    assert again.partitions(again.initialOffset(), first) == []
+    # A batch that follows begins where the first one ended.
+    following = again.latestOffset(first, ALL)
+    assert following == {topic: {"0": 4, "1": 1}}
+    (piece,) = again.partitions(first, following)
+    assert piece.value == (TopicPartition(topic, 0), 3, 4)
+    assert again.latestOffset(first | {topic: {"0": 4, "1": 1}}, ALL) == first | {topic: {"0": 4, "1": 1}}
+
+
+def test_why_a_query_cannot_begin_is_said_when_its_first_batch_is_planned(world: World, name: str) -> None:
+    topic = filled(world, name, 3, 1)
+    source = stream(world, topic, startingOffsets=json.dumps({topic: {"0": 0}}))
+    begin = source.initialOffset()
+    with pytest.raises(InvalidOption, match=f"missing: {topic}-1"):
+        source.latestOffset(begin, ALL)
+    # One that starts its first batch again has begun before the partition came.
+    end = {topic: {"0": 3}, "#start": {topic: {"0": 0}}}
+    (piece,) = source.partitions(begin, end)
+    assert piece.value == (TopicPartition(topic, 0), 0, 3)
 
 
 def test_a_batch_takes_what_spark_or_the_options_allow(world: World, name: str) -> None:

@@ -62,7 +62,7 @@ class Reading:
             return Frame(declared.topic, is_streaming=False)
         self.streams.append(declared)
         if declared.format == "json":
-            self.observed.append(ObservedInput(f"u{len(self.observed)}", declared, "why"))
+            self.observed.append(ObservedInput(f"u{len(self.observed)}", declared, lambda _: "why"))
             self.corrupt.append(Frame(f"corrupt {declared.topic}"))
         return Frame(declared.topic)
 
@@ -280,7 +280,7 @@ def test_what_cannot_be_read_is_delivered_by_the_query_that_observes_it(
     def function(_frame: Any, _batch_id: int) -> None:
         pass
 
-    observed = (ObservedInput("u", TopicInput("a", "string"), "why"),)
+    observed = (ObservedInput("u", TopicInput("a", "string"), lambda _: "why"),)
     query = planned(foreach_batch(function), dead_letters="dead", observed=observed)
     assert started(query, **{"kafka.acks": "1"})["foreachBatch"] == "buries"
     letters = {"kafka.acks": "1", "pipeline": "p.out", "deadLetterTopic": "dead", "topic": "dead"}
@@ -376,7 +376,9 @@ def test_rows_that_look_like_records_stay_as_they_are(
     chosen: list[Any] = []
     frame.select = remembering(chosen, "selected")
     functions = SimpleNamespace(
-        col=lambda name: Named(name), struct=lambda *names: Named(f"struct {names}"), to_json=lambda of: of
+        col=lambda name: Named(name),
+        struct=lambda *names: Named(f"struct {names}"),
+        to_json=lambda of, _options: of,
     )
     monkeypatch.setattr(frames, "F", functions)
     monkeypatch.setattr(frames, "_key_column", lambda key: Named(f"key {key}"))

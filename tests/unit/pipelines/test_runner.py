@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException
 from ottla.pipelines import pipeline, topic
 from ottla.pipelines.definition import InvalidPipeline, PipelineDefinition, TopicInput
 from ottla.pipelines.spark import runner as module
+from ottla.pipelines.spark.checkpoints import make_note
 from ottla.pipelines.spark.progress import BatchProgress
 from ottla.pipelines.spark.queries import PlannedQuery
 from ottla.pipelines.spark.runner import RunSettings, run_pipelines
@@ -116,6 +117,9 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
     monkeypatch.setattr(module, "plan_queries", stage.plan)
     monkeypatch.setattr(module, "start_query", stage.start)
+    monkeypatch.setattr(
+        module, "check_queries", lambda queries, *_: {query.name: make_note([], None) for query in queries}
+    )
     monkeypatch.setattr(module, "ship_by_value", lambda _definition: None)
     monkeypatch.setattr(module, "page_of", lambda _spark: "http://page")
     monkeypatch.setattr(module, "ProgressGroups", lambda _properties, tell: tell)

@@ -7,7 +7,7 @@ it reads and what its state is made of. A query that is about to start is compar
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from ottla.pipelines.link import Link
 from ottla.pipelines.sink.batch import find_entry
 from ottla.pipelines.sink.ledger import LedgerConflict, check_query, layout_group, ledger_of_write
 from ottla.pipelines.sink.options import UNREADABLE
+from ottla.pipelines.spark.queries import PlannedQuery
 from ottla.pipelines.spark.session import is_remote
 
 NOTE_FILE: Final = "ottla-program.json"
@@ -28,6 +29,32 @@ _NAMES_OF_RESULTS: Final = re.compile(r" AS (?:`[^`]*`|\w+)")
 _WINDOW: Final = "precisetimestampconversion"
 _LENGTHS: Final = re.compile(r"(?<=% )\d+|(?<=\+ )\d+|(?<=\+ cast\().+?(?= as interval\))")
 Note = Mapping[str, Any]
+
+
+def check_queries(
+    queries: Sequence[PlannedQuery],
+    properties: Mapping[str, str],
+    directory: Path,
+    tell: Callable[[str], None],
+) -> dict[str, Note]:
+    """Compare queries with their checkpoints, before any of them runs. Returns what to note beside these."""
+    notes: dict[str, Note] = {
+        query.name: make_note([item.topic for item in query.inputs], state_of(query.rows))
+        for query in queries
+    }
+    link = Link(properties)
+    try:
+        for query in queries:
+            checkpoint = directory / query.name
+            check_note(query.name, checkpoint, notes[query.name])
+            if query.is_exactly_once and (isinstance(query.output, str) or query.observed):
+                check_ledgers(link, query.name, checkpoint)
+    finally:
+        link.close()
+    others = left_over(directory, notes)
+    if others:
+        tell(f"{directory} also has checkpoints of {', '.join(others)}: these keep their place")
+    return notes
 
 
 def read_query_id(checkpoint: Path) -> str | None:

@@ -12,16 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline, PipelineDefinition
-from ottla.pipelines.link import Link
-from ottla.pipelines.spark.checkpoints import (
-    Note,
-    check_ledgers,
-    check_note,
-    left_over,
-    make_note,
-    state_of,
-    write_note,
-)
+from ottla.pipelines.spark.checkpoints import Note, check_queries, write_note
 from ottla.pipelines.spark.frames import REGISTRY
 from ottla.pipelines.spark.progress import BatchProgress, ProgressGroups, ProgressWatch
 from ottla.pipelines.spark.queries import PlannedQuery, plan_queries, start_query
@@ -99,7 +90,7 @@ def _run(
         ship_by_value(definition)
     started: dict[str, StreamingQuery] = {}
     planned = [(item, query) for item in definitions for query in _planned(spark, item, settings)]
-    notes = _checked([query for _, query in planned], settings, directory, tell)
+    notes = check_queries([query for _, query in planned], settings.properties, directory, tell)
     queries = _supervised(spark, planned, settings, directory, started, notes)
     watch = _watch(settings, queries, started)
     watch.start()
@@ -115,32 +106,6 @@ def _run(
         # The watch may have heard of the last batch only now.
         write_status(directory, status)
     return statuses
-
-
-def _checked(
-    queries: Sequence[PlannedQuery],
-    settings: RunSettings,
-    directory: Path,
-    tell: Callable[[str], None],
-) -> dict[str, Note]:
-    """Compare queries with their checkpoints, before any of them runs. Returns what to note beside these."""
-    notes: dict[str, Note] = {
-        query.name: make_note([item.topic for item in query.inputs], state_of(query.rows))
-        for query in queries
-    }
-    link = Link(settings.properties)
-    try:
-        for query in queries:
-            checkpoint = directory / query.name
-            check_note(query.name, checkpoint, notes[query.name])
-            if query.is_exactly_once and (isinstance(query.output, str) or query.observed):
-                check_ledgers(link, query.name, checkpoint)
-    finally:
-        link.close()
-    others = left_over(directory, notes)
-    if others:
-        tell(f"{directory} also has checkpoints of {', '.join(others)}: these keep their place")
-    return notes
 
 
 def _supervised(
