@@ -111,7 +111,7 @@ class _Decoder:
                 f"is {written.schema_type}, and the latest schema of {self._subject!r} is {self._schema_type}"
             )
         if self._schema_type == "JSON":
-            # Which fields there have to be is a matter of the schema, and of who writes.
+            # The schema says which fields there have to be.
             columns = JsonColumns(self.type, (EXTRA, MISSING))
             return lambda value: columns.row(value[PREFIX_BYTES:])
         writer = self._registry.parse(written)

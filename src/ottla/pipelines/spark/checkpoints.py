@@ -21,7 +21,7 @@ from ottla.pipelines.spark.session import is_remote
 
 NOTE_FILE: Final = "ottla-program.json"
 _METADATA_FILE: Final = "metadata"
-# Operators that keep something from batch to batch. What else a plan has may change at any time.
+# Operators that keep something from batch to batch. Other parts of a plan may change at any time.
 _STATEFUL: Final = ("Aggregate", "Deduplicate", "FlatMapGroups", "GlobalLimit", "Join", "TransformWithState")
 _NUMBERS_THAT_CHANGE: Final = re.compile(r"#\d+L?|-T\d+ms|\bplan_id=\d+")
 _NAMES_OF_RESULTS: Final = re.compile(r" AS (?:`[^`]*`|\w+)")
@@ -105,7 +105,7 @@ def stream_operators(plan: Any) -> Iterator[str]:
     """Yield the operators of a plan that work on streams, from the result down, as Spark writes them."""
     children = plan.children()
     below = [children.apply(place) for place in range(children.size())]
-    # A table that is joined with is read anew by each batch: such a join keeps nothing.
+    # A table that is joined with is read again by each batch: such a join keeps nothing.
     if all(child.isStreaming() for child in below):
         yield plan.simpleString(_FIELDS_SHOWN_MAX)
     for child in below:
