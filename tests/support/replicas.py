@@ -257,7 +257,13 @@ class ServingLeader:
         state = request.replica_state
         now_ms = self.leader.node.monotonic_ms()
         limits = Limits(
-            ReadLimit.LOG_END, request.max_bytes, state.replica_id, True, state.replica_epoch, now_ms=now_ms
+            ReadLimit.LOG_END,
+            request.max_bytes,
+            state.replica_id,
+            True,
+            True,
+            state.replica_epoch,
+            now_ms=now_ms,
         )
         partitions: Any = self
         session = plan.session

@@ -43,6 +43,8 @@ class Limits(NamedTuple):
     limit: ReadLimit
     bytes_max: int
     replica_id: int
+    # Whether another node reads, to keep a replica: the id is that of a node.
+    is_follower: bool
     tells_leader: bool
     replica_epoch: int = -1
     # Whether the client knows that it can read from a follower.
@@ -52,11 +54,6 @@ class Limits(NamedTuple):
     now_ms: int = 0
     # Whether followers that are not in sync get nothing of throttled replicas now.
     is_sending_exceeded: bool = False
-
-    @property
-    def is_follower(self) -> bool:
-        """Whether another node reads, to keep a replica."""
-        return self.replica_id >= 0
 
 
 class FetchResult(NamedTuple):
@@ -134,7 +131,7 @@ def _has_no_news(
         or partition.check_leader(ask.current_leader_epoch) is not ErrorCode.NONE
     ):
         return False
-    if limits.replica_id >= 0:
+    if limits.is_follower:
         found = _find_follower(partition, ask, limits)
         if isinstance(found, ErrorCode):
             return False
@@ -169,7 +166,7 @@ def _read(
 ) -> PartitionData:
     error_code = partition.check_reader(ask.current_leader_epoch, limits.reads_followers)
     follower: RemoteReplica | None = None
-    if limits.replica_id >= 0 and error_code is ErrorCode.NONE:
+    if limits.is_follower and error_code is ErrorCode.NONE:
         found = _find_follower(partition, ask, limits)
         if isinstance(found, ErrorCode):
             error_code = found

@@ -258,13 +258,11 @@ def _join_bytes(pieces: Pieces) -> Pieces:
     Pieces that are large stay what they are, since to copy them would take longer.
     """
     joined: Pieces = []
-    bytes_in_row: list[Any] = []
-    for piece in pieces:
+    start = 0
+    for place, piece in enumerate(pieces):
         if type(piece) is FileRange or len(piece) >= PIECE_BYTES:
-            joined.append(b"".join(bytes_in_row))
+            joined.append(b"".join(pieces[start:place]))
             joined.append(piece)
-            bytes_in_row = []
-        else:
-            bytes_in_row.append(piece)
-    joined.append(b"".join(bytes_in_row))
+            start = place + 1
+    joined.append(b"".join(pieces[start:] if start else pieces))
     return joined

@@ -4,13 +4,13 @@ A fetch is answered at once if nothing is to be waited for, if there are enough 
 something to report (an error, a diverging log). Otherwise it is parked, until appends bring what is missing
 or its time is over. Records are not read here: the answer holds ranges of files, which the connection sends.
 
-A fetch of very many partitions does the same in turns with everybody else. While it waits it is woken by
-appends like any other, and then reads again, in turns.
+All fetches are served by `_Fetch`. One of very many partitions takes the same steps in turns with everybody
+else, also when an append has woken it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ottla.broker.deferred import Deferred
 from ottla.broker.fetch.fetch_reading import (
@@ -24,6 +24,7 @@ from ottla.broker.fetch.fetch_reading import (
 from ottla.broker.fetch.fetch_session import FetchPlan, FetchSession, PartitionKey, asked_partitions
 from ottla.broker.handling.quorum_requests import serve_by_quorum
 from ottla.broker.limits.quotas import QuotaKind
+from ottla.broker.logs.partition import Partition
 from ottla.broker.node import BrokerContext
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.cuts import weigh
@@ -58,7 +59,9 @@ LARGE_SESSION_PARTITIONS: Final = 10_000
 ELEMENTS_MAX: Final = 500_000
 """How many topics and partitions a request may have."""
 
+E = TypeVar("E")
 Asked: TypeAlias = Sequence[tuple[PartitionKey, FetchPartition]]
+Answered: TypeAlias = Sequence[tuple[PartitionKey, PartitionData]]
 Answers: TypeAlias = list[tuple[PartitionKey, PartitionData]]
 
 
@@ -98,19 +101,14 @@ def fetch(
         return FetchResponse(error_code=plan.error, responses=())
     attempt = _Fetch(ask, plan, context)
     if len(plan.partitions) > _AT_ONCE:
-        return _fetch_in_turns(ask, attempt, context)
-    appends = broker.replication.appends
-    result = attempt.read(is_first=True)
-    missing_bytes = attempt.missing_bytes(result)
-    if attempt.reads_to_end and missing_bytes > 0 and broker.replication.appends != appends:
-        # What a follower has may complete a transaction, whose markers are appended at once: maybe to a
-        # partition that was read before.
-        result = attempt.read()
-        missing_bytes = attempt.missing_bytes(result)
-    if missing_bytes <= 0 or ask.max_wait_ms <= 0 or not result.partitions:
-        return attempt.respond(result)
+        return _serve_in_turns(attempt, ask.max_wait_ms, context)
+    if broker.authorizer.is_active:
+        attempt.asked, attempt.denied = attempt.sort_out(plan.partitions)
+    answer = attempt.serve()
+    if answer is not None:
+        return answer
     context.abandon = broker.parked_fetches.park(
-        attempt, result.partitions, missing_bytes, ask.max_wait_ms, attempt.reads_to_end
+        attempt, attempt.awaited, attempt.missing_bytes, ask.max_wait_ms, attempt.reads_to_end
     )
     attempt.response = Deferred()
     return attempt.response
@@ -126,28 +124,36 @@ def _plan_in_turns(ask: FetchRequest, context: BrokerContext) -> InTurns[FetchRe
     plan = broker.fetch_sessions.plan(ask, context.version, broker.clock.monotonic_ms(), listed)
     if plan.error is not ErrorCode.NONE:
         return FetchResponse(error_code=plan.error, responses=())
-    return (yield from _fetch_in_turns(ask, _Fetch(ask, plan, context), context))
+    return (yield from _serve_in_turns(_Fetch(ask, plan, context), ask.max_wait_ms, context))
 
 
-def _fetch_in_turns(ask: FetchRequest, attempt: "_Fetch", context: BrokerContext) -> InTurns[FetchResponse]:
+def _serve_in_turns(attempt: "_Fetch", wait_ms: int, context: BrokerContext) -> InTurns[FetchResponse]:
+    """Serve a large fetch: what `_Fetch.serve` does, part by part. It is woken by appends like any other."""
     broker = context.broker
-    until_ms = broker.clock.monotonic_ms() + ask.max_wait_ms
-    yield from attempt.sort_out_in_turns()
-    is_first = True
+    until_ms = broker.clock.monotonic_ms() + wait_ms
+    if broker.authorizer.is_active:
+        asked, attempt.asked = attempt.asked, []
+        for part in _parts(asked):
+            allowed, denied = attempt.sort_out(part)
+            attempt.asked += allowed
+            attempt.denied += denied
+            yield None
     while True:
         appends = broker.replication.appends
-        result = yield from attempt.read_in_turns(is_first)
-        missing_bytes = attempt.missing_bytes(result)
-        if is_first and attempt.reads_to_end and missing_bytes > 0 and broker.replication.appends != appends:
-            is_first = False
+        result = FetchResult([], [], 0, False)
+        for part in _parts(attempt.asked):
+            result = attempt.read(part, result)
+            yield None
+        if attempt.is_enough(result, appends):
+            return (yield from attempt.respond_in_turns(result))
+        if attempt.reads_again:
             continue
-        is_first = False
         left_ms = until_ms - broker.clock.monotonic_ms()
-        if missing_bytes <= 0 or left_ms <= 0 or not result.partitions:
+        if left_ms <= 0:
             return (yield from attempt.respond_in_turns(result))
         call = _WakingCall()
         context.abandon = broker.parked_fetches.park(
-            call, result.partitions, missing_bytes, left_ms, attempt.reads_to_end
+            call, attempt.awaited, attempt.missing_bytes, left_ms, attempt.reads_to_end
         )
         yield call.woken
         context.abandon = None
@@ -173,17 +179,26 @@ class _Fetch:
     """One fetch, from its first attempt to its answer."""
 
     __slots__ = (
-        "_asked",
         "_context",
-        "_denied",
+        "_is_first",
         "_limits",
         "_min_bytes",
+        "_partitions",
         "_plan",
         "_told",
         "_version",
+        "asked",
+        "awaited",
+        "denied",
+        "is_last",
+        "missing_bytes",
+        "reads_again",
+        "reads_to_end",
         "response",
     )
 
+    awaited: list[Partition]
+    """The partitions that it waits for."""
     response: Deferred[FetchResponse]
     """Only for one that has to wait."""
 
@@ -191,78 +206,70 @@ class _Fetch:
         self._context = context
         self._plan = plan
         self._version = context.version
-        self._limits = _limits(ask, context)
-        self._asked = plan.partitions
+        self._limits = limits = _limits(ask, context)
+        self._partitions = context.broker.partitions
         self._told = NOTHING_TOLD if plan.session is None else plan.session.partitions
-        self._denied: Answers = []
-        if context.broker.authorizer.is_active and len(plan.partitions) <= _AT_ONCE:
-            self._asked, self._denied = _sort_out(plan.partitions, self._limits.replica_id, context)
-        self._min_bytes = min(ask.min_bytes, self._limits.bytes_max)
+        self._min_bytes = min(ask.min_bytes, limits.bytes_max)
+        self._is_first = True
+        self.asked = plan.partitions
+        self.denied: Answers = []
+        self.missing_bytes = 0
+        # The answer goes after the next attempt, with whatever there is.
+        self.is_last = ask.max_wait_ms <= 0
+        # It need not wait until records are committed.
+        self.reads_to_end = limits.limit is ReadLimit.LOG_END
+        self.reads_again = False
 
-    @property
-    def reads_to_end(self) -> bool:
-        """Whether it need not wait until records are committed."""
-        return self._limits.limit is ReadLimit.LOG_END
+    def sort_out(self, asked: Asked) -> tuple[Asked, Answers]:
+        """Return what the reader may read, and the refusals of the rest."""
+        return _sort_out(asked, self._limits.is_follower, self._context)
 
-    def sort_out_in_turns(self) -> InTurns[None]:
-        """Take out what the reader may not read, and let others be served meanwhile."""
-        if not self._context.broker.authorizer.is_active:
-            return
-        asked = self._plan.partitions
-        allowed: list[tuple[PartitionKey, FetchPartition]] = []
-        for start in range(0, len(asked), _IN_A_TURN):
-            part, denied = _sort_out(
-                asked[start : start + _IN_A_TURN], self._limits.replica_id, self._context
-            )
-            allowed += part
-            self._denied += denied
-            yield None
-        self._asked = allowed
+    def serve(self) -> FetchResponse | None:
+        """Read what there is now. Return the answer, or None if it has to wait."""
+        replication = self._context.broker.replication
+        while True:
+            appends = replication.appends
+            result = self.read(self.asked, None)
+            if self.is_enough(result, appends):
+                return self.respond(result)
+            if not self.reads_again:
+                return None
 
-    def read(self, is_first: bool = False) -> FetchResult:
-        """Read what there is now. The first time tells the leader what a follower has."""
+    def read(self, asked: Asked, before: FetchResult | None) -> FetchResult:
+        """Read some partitions. The first time tells the leader what a follower has."""
         limits = self._limits
-        result = read_partitions(
-            self._context.broker.partitions,
-            self._asked,
-            limits,
-            notes_fetch=is_first and limits.replica_id >= 0,
-            told=self._told,
+        notes_fetch = limits.is_follower and self._is_first
+        return read_partitions(self._partitions, asked, limits, before, notes_fetch, self._told)
+
+    def is_enough(self, result: FetchResult, appends: int) -> bool:
+        """Say whether the answer can go: there is enough, something to report, or no time to wait.
+
+        `appends` is how many there were before. Otherwise, `reads_again` says that it must not wait yet.
+        """
+        self.missing_bytes = self._min_bytes - result.size_bytes
+        if self.missing_bytes <= 0 or result.is_urgent or self.denied:
+            return True
+        # What a follower has may complete a transaction, whose markers are appended at once: maybe to a
+        # partition that was read before.
+        self.reads_again = (
+            self._is_first and self.reads_to_end and self._context.broker.replication.appends != appends
         )
-        return _with_denied(result, self._denied) if self._denied else result
-
-    def read_in_turns(self, is_first: bool) -> InTurns[FetchResult]:
-        """Read what there is now, and let others be served meanwhile."""
-        notes_fetch = is_first and self._limits.is_follower
-        result = FetchResult([], [], 0, False)
-        asked = self._asked
-        for start in range(0, len(asked), _IN_A_TURN):
-            result = read_partitions(
-                self._context.broker.partitions,
-                asked[start : start + _IN_A_TURN],
-                self._limits,
-                result,
-                notes_fetch,
-                self._told,
-            )
-            yield None
-        return _with_denied(result, self._denied) if self._denied else result
-
-    def missing_bytes(self, result: FetchResult) -> int:
-        """Return how many bytes are missing; 0 or less: the answer can go."""
-        return 0 if result.is_urgent else self._min_bytes - result.size_bytes
+        self._is_first = False
+        self.awaited = result.partitions
+        return not self.reads_again and (self.is_last or not result.partitions)
 
     def retry(self) -> int:
         """Read again, and answer if there is enough."""
-        result = self.read()
-        missing_bytes = self.missing_bytes(result)
-        if missing_bytes <= 0:
-            self.response.resolve(self.respond(result))
-        return missing_bytes
+        answer = self.serve()
+        if answer is None:
+            return self.missing_bytes
+        self.response.resolve(answer)
+        return 0
 
     def give_up(self) -> None:
         """Answer with what there is."""
-        self.response.resolve(self.respond(self.read()))
+        self.is_last = True
+        self.retry()
 
     def respond(self, result: FetchResult) -> FetchResponse:
         """Make the answer, and let the session take note of it."""
@@ -270,7 +277,7 @@ class _Fetch:
         if throttled is not None:
             return throttled
         session = self._session()
-        answers = result.answers
+        answers = self.denied + result.answers if self.denied else result.answers
         if session is not None:
             news = _news(session, answers)
             answers = news if self._plan.is_incremental else answers
@@ -281,28 +288,25 @@ class _Fetch:
         throttled = self._account(result)
         if throttled is not None:
             return throttled
-        yield None
         session = self._session()
         yield None
-        answers = result.answers
+        answers = self.denied + result.answers
         if session is not None:
             news: Answers = []
-            for start in range(0, len(answers), _AT_ONCE):
-                news += _news(session, answers[start : start + _AT_ONCE])
+            for part in _parts(answers):
+                news += _news(session, part)
                 yield None
             answers = news if self._plan.is_incremental else answers
         topics: list[FetchableTopicResponse] = []
-        for start in range(0, len(answers), _AT_ONCE):
-            topics += self._by_topic(answers[start : start + _AT_ONCE])
+        for part in _parts(answers):
+            topics += self._by_topic(part)
             yield None
-        joined = _joined(topics)
-        yield None
-        return self._response(session, joined, answers, result)
+        return self._response(session, _joined(topics), answers, result)
 
     def _account(self, result: FetchResult) -> FetchResponse | None:
         """Count what was read. Return the answer to a reader that is over its quota."""
         broker, session = self._context.broker, self._plan.session
-        if self._limits.replica_id >= 0:
+        if self._limits.is_follower:
             self._count_limited(result)
             return None
         if broker.quotas.limits_fetch and (throttle_ms := self._throttle(result)) > 0:
@@ -326,7 +330,7 @@ class _Fetch:
         broker, context, plan = self._context.broker, self._context, self._plan
         if not plan.begins_session:
             return plan.session
-        is_follower = self._limits.replica_id >= 0
+        is_follower = self._limits.is_follower
         session = broker.fetch_sessions.begin(
             plan.partitions, self._version, is_follower, broker.clock.monotonic_ms()
         )
@@ -343,7 +347,7 @@ class _Fetch:
         result: FetchResult,
     ) -> FetchResponse:
         # Followers hear from the metadata who leads, and where.
-        tells_leaders = result.is_urgent and self._limits.replica_id < 0
+        tells_leaders = result.is_urgent and not self._limits.is_follower
         return FetchResponse(
             session_id=0 if session is None else session.id,
             responses=topics,
@@ -361,7 +365,7 @@ class _Fetch:
                 if partition is not None:
                     partition.bytes_out += len(data.records)
 
-    def _by_topic(self, answers: Answers) -> tuple[FetchableTopicResponse, ...]:
+    def _by_topic(self, answers: Answered) -> tuple[FetchableTopicResponse, ...]:
         by_id = self._version >= TOPIC_IDS_FROM
         if len(answers) == 1:
             # Most fetches are of one partition, and grouping takes a microsecond.
@@ -392,9 +396,8 @@ def _topic_response(topic: Any, partitions: tuple[PartitionData, ...], by_id: bo
     return FetchableTopicResponse(topic=topic, partitions=partitions)
 
 
-def _sort_out(asked: Asked, replica_id: int, context: BrokerContext) -> tuple[Asked, Answers]:
+def _sort_out(asked: Asked, is_follower: bool, context: BrokerContext) -> tuple[Asked, Answers]:
     """Take out the partitions that the reader may not read. Another broker may read all, or none."""
-    is_follower = replica_id >= 0
     if is_follower and context.allows(on_cluster(Operation.CLUSTER_ACTION), CLUSTER):
         return asked, []
     topics = context.broker.image.topics
@@ -422,11 +425,12 @@ def _name_of(topic: str | Uuid, topics: Topics) -> str | None:
     return None if found is None else found.name
 
 
-def _with_denied(result: FetchResult, denied: Answers) -> FetchResult:
-    return result._replace(answers=denied + result.answers, is_urgent=True)
+def _parts(entries: Sequence[E]) -> Iterator[Sequence[E]]:
+    """Give what is looked at before others are served."""
+    return (entries[start : start + _IN_A_TURN] for start in range(0, len(entries), _IN_A_TURN))
 
 
-def _news(session: FetchSession, answers: Answers) -> Answers:
+def _news(session: FetchSession, answers: Answered) -> Answers:
     """Let a session take note of answers, and return those that have news for it."""
     noted = session.partitions
     news = [(key, data) for key, data in answers if key in noted and noted[key].note(data)]
@@ -455,6 +459,7 @@ def _limits(ask: FetchRequest, context: BrokerContext) -> Limits:
             ReadLimit.LOG_END,
             ask.max_bytes,
             replica_id,
+            True,
             tells_leader,
             replica_epoch,
             now_ms=now_ms,
@@ -473,7 +478,8 @@ def _limits(ask: FetchRequest, context: BrokerContext) -> Limits:
     select_replica = None
     if ask.rack_id and broker.config.replica_selector_class is not None:
         select_replica = broker.replication.selector_for(ask.rack_id)
-    return Limits(limit, bytes_max, replica_id, tells_leader, -1, version >= RACKS_FROM, select_replica)
+    reads_followers = version >= RACKS_FROM
+    return Limits(limit, bytes_max, replica_id, False, tells_leader, -1, reads_followers, select_replica)
 
 
 def _endpoints(answers: Answers, context: BrokerContext) -> tuple[NodeEndpoint, ...]:
