@@ -11,6 +11,8 @@ from ottla.client.producer.settings import ProducerSettings
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.producer import ColumnProducer
 from ottla.pipelines.sink.rows import OutgoingRows
+from ottla.records.batch import BatchView
+from ottla.records.batch_records import iter_batch_records
 from ottla.wire.messages.produce import ZSTD_FROM
 
 ORDERS = TopicPartition("orders", 0)
@@ -40,6 +42,17 @@ def test_the_level_of_compression_is_that_of_the_settings(codec: str, low: str, 
         for level in (low, high)
     ]
     assert sizes[1] < sizes[0]
+
+
+@pytest.mark.parametrize(("batch_size", "counts"), [(1, [1, 1, 1, 1, 1]), (300, [2, 2, 1]), (1_000_000, [5])])
+def test_each_batch_is_as_large_as_the_settings_allow(batch_size: int, counts: list[int]) -> None:
+    column = pa.array([b"%d" % number * 100 for number in range(5)], pa.binary())
+    rows = OutgoingRows(pa.nulls(5, pa.binary()), column, None, None, None)
+    producer = make_producer({"batch.size": str(batch_size)})
+    batches = [BatchView(memoryview(each.content)) for each in producer._encode(ORDERS, rows)]
+    assert [batch.count for batch in batches] == counts
+    values = [record.value for batch in batches for record in iter_batch_records(batch)]
+    assert values == column.to_pylist()
 
 
 def test_a_broker_too_old_for_zstd_is_refused_before_anything_is_sent() -> None:

@@ -1,6 +1,8 @@
 """Columns hold what the records hold, whatever the batches look like."""
 
 import random
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.client.producer.partitioner import murmur2
-from ottla.pipelines.columns.decode import RecordColumns, decode_columns
+from ottla.pipelines.columns.decode import RecordColumns, _find_starts, _Opened, decode_columns
 from ottla.pipelines.columns.encode import encode_area
 from ottla.pipelines.columns.partitions import choose_partitions, murmur2_column, rows_by_partition
 from ottla.records.attributes import Codec
@@ -99,6 +101,27 @@ def test_headers_come_with_the_rows_when_they_are_asked_for() -> None:
         [{"key": "trace", "value": b"1"}, {"key": "empty", "value": None}],
         None,
     ]
+
+
+@pytest.mark.parametrize("sizes", [[1, 50], [56, 57, 58], [8182, 8183, 8184, 8185], [60_000, 3, 1_000]])
+def test_where_records_start_is_found_from_their_lengths_alone(sizes: list[int]) -> None:
+    # Lengths of one, two and three bytes, and the edges between them.
+    records = records_of([(0, None, b"v" * size) for size in sizes])
+    area = encode_records(records, 100, records[0][1])
+    starts = [len(encode_records(records[:count], 100, records[0][1])) for count in range(len(records))]
+    opened: Any = [SimpleNamespace(batch=SimpleNamespace(count=len(records)))]
+    assert _starts(opened, area, area) == starts
+    # Of several batches each begins where the one before ends.
+    assert _starts([*opened, *opened], area, area + area) == [*starts, *(len(area) + at for at in starts)]
+    for wrong in (area[:-1], area + b"\0"):
+        assert _starts(opened, wrong, wrong + bytes(4)) is None
+    opened[0].batch.count = 0
+    assert _starts(opened, area, area) is None
+
+
+def _starts(opened: Any, piece: bytes, area: bytes) -> list[int] | None:
+    found = _find_starts(area, [_Opened(item.batch, piece) for item in opened])
+    return None if found is None else found.tolist()
 
 
 def test_wrong_checksum_is_told() -> None:

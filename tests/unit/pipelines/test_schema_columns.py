@@ -189,6 +189,8 @@ def test_columns_are_written_with_their_schema_and_read_again() -> None:
     assert found == {**ROW, "map": dict(ROW["map"])}
     others: Any = fastavro.schemaless_reader(io.BytesIO(empty[5:]), parsed, None)
     assert others == {**dict.fromkeys(ROW), "flag": False}
+    alone = make_encoder(schema, 258)(pa.array([{"flag": False}], COLUMNS)).to_pylist()
+    assert alone == [empty], "nothing of a longer value before it is left"
 
 
 def test_a_column_that_may_be_null_has_a_default_for_older_records() -> None:

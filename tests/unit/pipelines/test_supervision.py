@@ -183,6 +183,7 @@ def test_progress_adds_up_and_is_told_in_a_line() -> None:
     query.took_note(Progress(1, 500, 125.4, 3))
 
     assert progress_line(query.status) == "q: running, batch 1, 1,500 rows, 125 rows/s, lag 3"
+    assert (query.status.state_rows, query.status.state_bytes, query.status.dropped_rows) == (0, 0, 0)
 
 
 def test_query_without_a_batch_says_so_and_a_lag_nobody_knows_is_not_zero() -> None:

@@ -1,5 +1,6 @@
 """A lasting way to another node, in a simulation."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -118,3 +119,54 @@ def test_a_connection_is_not_tried_again_at_once() -> None:
     began_ms = world.simulation.now_us // 1000
     world.simulation.run_until(lambda: len(attempts) > 20)
     assert world.simulation.now_us // 1000 - began_ms >= 20 * BACK_OFF_MS_MIN
+
+
+def attempts_of(world: Simulated, link: Link, failures: list[int], count: int) -> list[int]:
+    """Ask again after each failure, and return how long it took until each next attempt."""
+
+    def ask(_answer: object = None) -> None:
+        link.ask(MetadataRequest(topics=()), ask, version=12)
+
+    ask()
+    world.simulation.run_until(lambda: len(failures) > count)
+    return [after - before for before, after in itertools.pairwise(failures)]
+
+
+def test_attempts_come_later_each_time_until_one_succeeds() -> None:
+    world = Simulated()
+    attempts: list[int] = []
+    place: list[tuple[str, int]] = []
+
+    def find_address() -> tuple[str, int] | None:
+        attempts.append(world.simulation.now_us // 1000)
+        return place[0] if place else None
+
+    settings = PeerSettings(learns_versions=False)
+    link = Link(world.world, new_peer_memory(), find_address, settings, 1_000)
+    waits = attempts_of(world, link, attempts, 7)
+    assert waits[:7] == [50, 100, 200, 400, 800, 1000, 1000]
+
+    server = Server(world)
+    place.append((SERVER, PORT))
+    link.ask(MetadataRequest(topics=()), lambda _answer: None, version=12)
+    world.simulation.run_until(lambda: bool(server.received))
+    place.clear()
+    attempts.clear()
+    server.transport.close()
+    world.simulation.run_until(lambda: len(attempts) > 2)
+    # It was well for a moment, so the next trouble is a new one.
+    assert attempts[1] - attempts[0] <= 2 * BACK_OFF_MS_MIN
+
+
+def test_a_link_that_is_closed_refuses_what_waits_and_what_comes() -> None:
+    world = Simulated()
+    link = Link(world.world, new_peer_memory(), lambda: None, PeerSettings(learns_versions=False))
+    told: list[Any] = []
+    link.ask(MetadataRequest(topics=()), told.append, version=12)
+    link.close()
+    link.close()
+    assert len(told) == 1
+    assert isinstance(told[0], PeerLost)
+    link.ask(MetadataRequest(topics=()), told.append, version=12)
+    world.simulation.run_until(lambda: len(told) > 1)
+    assert isinstance(told[1], PeerLost)

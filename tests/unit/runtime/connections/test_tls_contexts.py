@@ -137,6 +137,23 @@ def test_connections_to_other_nodes_show_a_new_certificate_from_then_on(tmp_path
     assert handshake(server, client).getpeercert(binary_form=True) == second, "it keeps what it has"
 
 
+def test_connections_to_other_nodes_trust_a_new_authority_from_then_on(tmp_path: Path) -> None:
+    other = trustme.CA()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    other.issue_cert("127.0.0.1", "localhost").configure_cert(server)
+    trusted = tmp_path / "ca.pem"
+    AUTHORITY.cert_pem.write_to_path(trusted)
+    settings = TlsSettings(NONE, KeyStore("PEM", str(trusted), None))
+    client = client_context(settings, checks_host_name=False)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(server, client)
+    other.cert_pem.write_to_path(trusted, append=True)
+    renew_client_context(client, settings)
+    assert handshake(server, client).version() == "TLSv1.3"
+    # Without stores of its own a node trusts what the system does, and has nothing to renew.
+    renew_client_context(client, TlsSettings(NONE, NONE))
+
+
 def test_a_store_that_is_missing_has_no_version_and_a_new_one_has_another(tmp_path: Path) -> None:
     path = tmp_path / "keystore.p12"
     assert find_file_version(str(path)) is None
