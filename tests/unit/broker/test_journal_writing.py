@@ -208,3 +208,15 @@ def test_without_room_nothing_is_written_and_the_directory_stays(caplog: pytest.
     world.usage = Usage(1_000 << 20, 101 << 20)
     world.second("topic/b")
     assert len(world.written) == 1
+
+
+def test_what_is_more_than_a_batch_is_written_a_second_later() -> None:
+    world = World()
+    world.host((2,), leads=0)
+    for number in range(1_500):
+        world.journal.note(f"topic/{number}", "topic-created", topic="t" * 400)
+    world.second()
+    world.second()
+    assert len(world.written) == 2
+    subjects = [record.key for batch in world.written for record in batch]
+    assert subjects == [b"node/2", *(f"topic/{number}".encode() for number in range(1_500))]

@@ -24,6 +24,12 @@ SAMPLES_MAX: Final = 600
 SAMPLED: Final = frozenset(("appended-at", "fetch-position", "fetch-stopped", "writes"))
 PENDING_MAX: Final = 2_000
 """How many events wait to be written; a second of a busy node has a few dozen."""
+OF_CLIENT_MAX: Final = 500
+"""How many of them a principal at one address causes in a second. It must not hide what happens to others."""
+SUBJECTS_MAX: Final = 100_000
+"""How many kinds and subjects are counted in a minute."""
+TEXT_MAX: Final = 500
+"""How much of a text one event has. Clients choose most of them, and may choose long ones."""
 TOPICS_MAX: Final = 20
 """How many names one event has."""
 LOGINS_MAX: Final = 5
@@ -101,6 +107,8 @@ class Journal:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._minute = 0
         self._refused: Counter[tuple[str, str, str, str]] = Counter()
+        self._caused: Counter[tuple[str, str]] = Counter()
+        """How many events each principal at each address has caused in this second."""
         self._leaving: list[tuple[Event, RequestContext]] = []
 
     def note(self, subject: str, kind: str, **facts: Any) -> None:
@@ -111,6 +119,10 @@ class Journal:
         if now_ms // _MINUTE_MS != self._minute:
             self._minute = now_ms // _MINUTE_MS
             self._tell_more(now_ms)
+        subject = _cut(subject)
+        if len(self._counts) >= SUBJECTS_MAX and (subject, kind) not in self._counts:
+            self._lost += 1
+            return
         self._counts[subject, kind] += 1
         if self._counts[subject, kind] > _whole_max(kind):
             return
@@ -122,6 +134,7 @@ class Journal:
         for (client, host, api, error), count in self._refused.items():
             self.note(client_subject(client, host), "request-refused", api=api, error=error, count=count)
         self._refused.clear()
+        self._caused.clear()
         self._tell_leaving(now_ms)
         events, self._events = self._events, []
         if self._lost:
@@ -159,9 +172,26 @@ class Journal:
         """
         is_counted = self.is_on and not is_follower(context)
         for api, error in errors:
-            if is_counted and error not in ORDINARY and len(self._refused) < PENDING_MAX:
-                self._refused[context.client_id or "", context.peer_host, api.name.lower(), error.name] += 1
+            if not is_counted or error in ORDINARY:
+                continue
+            key = _cut(context.client_id or ""), context.peer_host, api.name.lower(), error.name
+            if key in self._refused or (len(self._refused) < PENDING_MAX and self._may_cause(context)):
+                self._refused[key] += 1
         errors.clear()
+
+    def _may_cause(self, context: RequestContext) -> bool:
+        """Say whether a client may cause one more event in this second. Those it may not are counted."""
+        who = str(context.principal), context.peer_host
+        self._caused[who] += 1
+        if self._caused[who] > OF_CLIENT_MAX:
+            self._lost += 1
+            return False
+        return True
+
+    def _note_of(self, context: RequestContext, subject: str, kind: str, **facts: Any) -> None:
+        """Keep an event that a client has caused."""
+        if self.is_on and self._may_cause(context):
+            self.note(subject, kind, **facts)
 
     def login_refused(self, context: RequestContext, error: ErrorCode) -> None:
         """A client could not log in. Its client id is what it says itself, so few of them are kept.
@@ -178,13 +208,16 @@ class Journal:
     def topics_unknown(self, context: RequestContext, names: list[str]) -> None:
         """A client has asked for topics that do not exist, and that it does not create."""
         subject = client_subject(context.client_id or "", context.peer_host)
-        self.note(subject, "topic-unknown", client=context.client_id or "", topics=names[:TOPICS_MAX])
+        self._note_of(
+            context, subject, "topic-unknown", client=context.client_id or "", topics=names[:TOPICS_MAX]
+        )
 
     def join_refused(
         self, context: RequestContext, group_id: str, error: ErrorCode, offers: "tuple[str, ...]"
     ) -> None:
         """A client could not join a group. `offers` are the assignors that it knows."""
-        self.note(
+        self._note_of(
+            context,
             client_subject(context.client_id or "", context.peer_host),
             "join-refused",
             group=group_id,
@@ -197,7 +230,8 @@ class Journal:
 
     def records_deleted(self, context: RequestContext, topic: str, partition: int, offset: int) -> None:
         """A client has given up the records before an offset."""
-        self.note(
+        self._note_of(
+            context,
             f"topic/{topic}",
             "records-deleted",
             at=f"{topic}/{partition}",
@@ -208,7 +242,8 @@ class Journal:
 
     def throttled(self, context: RequestContext, milliseconds: int, quota: str) -> None:
         """A client was over a quota."""
-        self.note(
+        self._note_of(
+            context,
             client_subject(context.client_id or "", context.peer_host),
             "throttled",
             ms=milliseconds,
@@ -219,7 +254,8 @@ class Journal:
         self, context: RequestContext, producer_id: int, epoch: int, transactional_id: str | None
     ) -> None:
         """A client has got its producer id."""
-        self.note(
+        self._note_of(
+            context,
             f"producer/{producer_id}",
             "producer-seen",
             producer=producer_id,
@@ -238,7 +274,7 @@ class Journal:
 
         A client that closes leaves and is gone. One that has exceeded its poll interval leaves and stays.
         """
-        if self.is_on and len(self._leaving) < PENDING_MAX:
+        if self.is_on and len(self._leaving) < PENDING_MAX and self._may_cause(context):
             facts = {
                 "group": group_id,
                 "member": member_id,
@@ -276,6 +312,7 @@ class Journal:
 
     def _keep(self, event: Event) -> None:
         if len(self._events) < PENDING_MAX:
+            event.facts = {name: _cut_all(fact) for name, fact in event.facts.items()}
             self._events.append(event)
         else:
             self._lost += 1
@@ -285,6 +322,17 @@ class Journal:
             if count > _whole_max(kind):
                 self._keep(Event(subject, kind, now_ms, {"more": count - _whole_max(kind)}))
         self._counts.clear()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}..."
+
+
+def _cut_all(fact: Any) -> Any:
+    """Return a fact without texts that are too long."""
+    if isinstance(fact, str):
+        return _cut(fact)
+    return [_cut_all(item) for item in fact] if isinstance(fact, list) else fact
 
 
 def _whole_max(kind: str) -> int:

@@ -170,6 +170,8 @@ class JournalWriter:
             if size > _BATCH_BYTES_MAX:
                 break
             records.append((len(records), event.time_ms, key, value, ()))
+        # The rest is for the next second.
+        self._broker.journal.put_back(events[len(records) :])
         codec = Codec.LZ4 if len(records) >= _COMPRESSED_FROM else Codec.NONE
         batch = build_batch(records, codec=codec)
         try:
