@@ -44,7 +44,7 @@ format: $(VENV)/.ready ## format the code and mend what the linter can
 	$(BIN)/ruff format .
 
 .PHONY: sim
-sim: $(VENV)/.ready ## simulate WHAT=cluster|clients|connect|power-cuts|quorum|storage|groups with faults, TIMES=200 from SEED=0 on, and say what was met; BUGS=1 plants bugs and sees that each is found, WHAT=speed measures
+sim: $(VENV)/.ready ## simulate WHAT=cluster|clients|connect|mirror|power-cuts|quorum|storage|groups with faults, TIMES=200 from SEED=0 on, and say what was met; BUGS=1 plants bugs and sees that each is found, WHAT=speed measures
 	$(BIN)/python -m tests.simulation.sim $(or $(WHAT),cluster) $(if $(TIMES),--seeds $(TIMES)) $(if $(SEED),--first $(SEED)) $(if $(BUGS),--bugs) $(if $(BUG_SEEDS),--bug-seeds $(BUG_SEEDS))
 
 .PHONY: crash

@@ -20,7 +20,7 @@ from ottla.client.fetching import FetchedPartition, FetchLimits, fetch_from
 from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.producer.produce_requests import produce_request
 from ottla.mirror.followed import FollowedPartitions
-from ottla.mirror.halting import WHAT_NOW, reason_of_loss
+from ottla.mirror.halting import HAS_LOST, WHAT_NOW, reason_of_loss
 from ottla.mirror.progress import PartitionProgress, Progress
 from ottla.model.ids import TopicPartition
 from ottla.model.uuid import ZERO_UUID, Uuid
@@ -89,7 +89,8 @@ class Copying:
         reason = self._progress.halted.get(where)
         if reason is not None:
             part.has_lost = part.halted = True
-            if part.error is None or reason != reason_of_loss(part.source):
+            # Who has found it knows more of it: where both of them ended.
+            if reason != reason_of_loss(part.source) or HAS_LOST not in (part.error or ""):
                 part.error = reason
         if part.has_lost:
             return
@@ -141,10 +142,12 @@ class Copying:
                 if writing is not None:
                     await writing
                     writing = None
-                pieces, misplaced = self._pieces(fetched)
-                self._progress.note_success(_copying_from(node_id))
+                pieces, misplaced, passing = self._pieces(fetched)
                 if pieces:
                     writing = asyncio.create_task(self._write(pieces))
+                if passing is not None:
+                    raise passing
+                self._progress.note_success(_copying_from(node_id))
                 for part in misplaced:
                     await self._relocate(part)
                 await self._find_positions(node_id)
@@ -186,10 +189,15 @@ class Copying:
 
     def _pieces(
         self, fetched: Collection[FetchedPartition]
-    ) -> tuple[dict[TopicPartition, _Piece], list[PartitionProgress]]:
-        """Return whole batches to write, and move the positions on; and what is not where we look for it."""
+    ) -> tuple[dict[TopicPartition, _Piece], list[PartitionProgress], BrokerError | None]:
+        """Return whole batches to write, what is not where we look for it, and an error that will pass.
+
+        The positions are behind these batches then: one that is not written would leave a hole. So an error
+        of one partition is not raised before those of the others are on their way.
+        """
         pieces: dict[TopicPartition, _Piece] = {}
         misplaced: list[PartitionProgress] = []
+        passing: BrokerError | None = None
         for item in fetched:
             where = self._followed.by_source.get(item.where)
             if where is None:
@@ -205,7 +213,7 @@ class Copying:
                 misplaced.append(part)
                 continue
             if item.error_code is not ErrorCode.NONE:
-                self._take_error(item, part)
+                passing = self._take_error(item, part) or passing
                 continue
             part.source_end, part.source_start = item.high_watermark, item.log_start_offset
             part.seen_at_ms = surroundings.now_ms()
@@ -217,12 +225,13 @@ class Copying:
             if piece:
                 pieces[where] = _Piece(piece, end, part.copy_id)
                 part.position = end
-        return pieces, misplaced
+        return pieces, misplaced, passing
 
-    def _take_error(self, item: FetchedPartition, part: PartitionProgress) -> None:
+    def _take_error(self, item: FetchedPartition, part: PartitionProgress) -> BrokerError | None:
         if item.error_code.retriable:
-            raise BrokerError(item.error_code, f"cannot read {item.where}")
+            return BrokerError(item.error_code, f"cannot read {item.where}")
         part.error = f"the source refuses {item.where}: {item.error_code.name}"
+        return None
 
     async def _relocate(self, part: PartitionProgress) -> None:
         """Go on after what the source has removed. If it lost what was copied, stop: the copy is ahead."""
@@ -234,8 +243,8 @@ class Copying:
         end = (await list_offsets(self._source, {source: LATEST}))[source].offset
         if position > end:
             part.error = (
-                f"the copy of {source} ends at {position}, but the source at {end}: the source has lost "
-                f"records that were copied. {WHAT_NOW}"
+                f"the copy of {source} ends at {position}, but the source at {end}: {HAS_LOST} "
+                f"that were copied. {WHAT_NOW}"
             )
             part.has_lost = True
             await self._halt(self._followed.by_source[source])

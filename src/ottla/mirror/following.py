@@ -15,7 +15,7 @@ from typing import Final
 
 from ottla.client.admin import Admin
 from ottla.client.admin.access_rules import Operation, Pattern, Permission, Resource, Rule
-from ottla.client.admin.topics import NewTopic
+from ottla.client.admin.topics import NewTopic, TopicListing
 from ottla.client.errors import BrokerError, ClientError
 from ottla.mirror.halting import (
     ALL_CONFIGS,
@@ -53,6 +53,17 @@ class NotAnOttla(ClientError):
     """A target that cannot keep offsets."""
 
 
+class _Round:
+    """What one look at both clusters has found."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[TopicPartition, TopicPartition] = {}
+        self.halted: dict[TopicPartition, str] = {}
+        self.errors: dict[str, str] = {}
+        # Copies of which it is not known how they are.
+        self.unclear: set[str] = set()
+
+
 class Following:
     """Makes the target follow the source, a round at a time."""
 
@@ -61,7 +72,6 @@ class Following:
         self._source = source
         self._target = target
         self._progress = progress
-        self._starts: dict[TopicPartition, int] = {}
 
     async def topics(self) -> dict[TopicPartition, TopicPartition]:
         """Make topics, partitions and configs follow. Returns what to copy: partitions by target name."""
@@ -71,46 +81,72 @@ class Following:
             item.name: item for item in await self._source.topics.list() if self._link.wants_topic(item.name)
         }
         there = {item.name: item.partitions for item in await self._target.topics.list()}
-        errors: dict[str, str] = {}
-        partitions: dict[TopicPartition, TopicPartition] = {}
-        halted: dict[TopicPartition, str] = {}
+        found = _Round()
         configs = await own_configs(self._source, list(wanted))
         ours = await own_configs(self._target, {self._link.target_name(name) for name in wanted})
         for name, item in wanted.items():
-            copy, count = self._link.target_name(name), item.partitions
-            if (reason := self._reason_against(name, ours.get(copy))) is not None:
-                errors[copy] = reason
-                continue
+            copy = self._link.target_name(name)
             try:
-                if copy not in there:
-                    await self._create(copy, count, configs[name], item.topic_id)
-                elif self._link.maker is None and (
-                    reason := reason_against_source(name, item.topic_id, ours[copy])
-                ):
-                    count = there[copy]
-                    halted |= dict.fromkeys((TopicPartition(copy, number) for number in range(count)), reason)
-                else:
-                    await self._keep_up(copy, there[copy], count, configs[name], ours[copy], item.topic_id)
+                await self._topic(found, item, there.get(copy), configs.get(name), ours.get(copy))
             except BrokerError as error:
-                errors[copy] = str(error)
-                continue
-            for number in range(count):
-                partitions[TopicPartition(copy, number)] = TopicPartition(name, number)
-            for number in halted_partitions(ours.get(copy, {})):
-                halted.setdefault(TopicPartition(copy, number), reason_of_loss(TopicPartition(name, number)))
+                found.errors[copy] = str(error)
+                found.unclear.add(copy)
         for copy, name in (await self._left_behind(there, wanted)).items():
-            reason = reason_against_source(name, None, {})
+            reason = str(reason_against_source(name, None, {}))
             for number in range(there[copy]):
-                partitions[TopicPartition(copy, number)] = TopicPartition(name, number)
-                halted[TopicPartition(copy, number)] = str(reason)
-        self._progress.topic_errors = errors
+                found.partitions[TopicPartition(copy, number)] = TopicPartition(name, number)
+                found.halted[TopicPartition(copy, number)] = reason
+        self._keep_unclear(found)
+        self._progress.topic_errors = found.errors
         self._progress.topic_ids = {name: item.topic_id for name, item in wanted.items()}
-        self._progress.halted = halted
-        for where in known - halted.keys():
+        self._progress.halted = found.halted
+        for where in known - found.halted.keys():
             # The mark was there before, and is gone: an operator has let it go on.
-            if (part := self._progress.partitions.get(where)) is not None:
+            part = self._progress.partitions.get(where)
+            if part is not None and where.topic not in found.unclear:
                 part.has_lost = part.halted = False
-        return partitions
+        return found.partitions
+
+    async def _topic(
+        self,
+        found: "_Round",
+        item: TopicListing,
+        there: int | None,
+        configs: Mapping[str, str] | None,
+        ours: Mapping[str, str] | None,
+    ) -> None:
+        """Let one copy follow. `there` is how many partitions it has, None if there is no copy."""
+        name, copy, count = item.name, self._link.target_name(item.name), item.partitions
+        if (reason := self._reason_against(name, ours)) is not None:
+            found.errors[copy] = reason
+            return
+        if configs is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the source does not show {name!r} now")
+        if there is None:
+            await self._create(copy, count, configs, item.topic_id)
+        elif ours is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the target does not show {copy!r} now")
+        elif self._link.maker is None and (reason := reason_against_source(name, item.topic_id, ours)):
+            count = there
+            found.halted |= dict.fromkeys((TopicPartition(copy, number) for number in range(count)), reason)
+        else:
+            await self._keep_up(copy, there, count, configs, ours, item.topic_id)
+        for number in range(count):
+            found.partitions[TopicPartition(copy, number)] = TopicPartition(name, number)
+        for number in halted_partitions(ours or {}):
+            where = TopicPartition(copy, number)
+            found.halted.setdefault(where, reason_of_loss(TopicPartition(name, number)))
+
+    def _keep_unclear(self, found: "_Round") -> None:
+        """Leave copies as they were with which something failed.
+
+        One of them may wait for an operator, and nobody else may know it yet.
+        """
+        for where, part in self._progress.partitions.items():
+            if where.topic in found.unclear:
+                found.partitions[where] = part.source
+                if where in self._progress.halted:
+                    found.halted[where] = self._progress.halted[where]
 
     async def _halt(self) -> None:
         """Keep in the target what has to wait for an operator, if that did not work at once."""
@@ -294,10 +330,18 @@ class Following:
             for where, part in self._progress.partitions.items()
             if part.source_start > 0 and part.copied_to > 0 and part.error is None
         }
-        changed = {where: offset for where, offset in behind.items() if self._starts.get(where, 0) < offset}
+        if not behind:
+            return
+        # The target is asked each time: a power cut may have brought back what was removed, and a copy may
+        # have been made again.
+        starts = (await self._target.offsets.earliest(list(behind))).succeeded
+        changed = {
+            where: offset
+            for where, offset in behind.items()
+            if where in starts and starts[where].offset < offset
+        }
         if changed:
-            for where, start in (await self._target.records.delete(changed)).succeeded.items():
-                self._starts[where] = start
+            await self._target.records.delete(changed)
 
     def _may_follow(self, where: TopicPartition) -> bool:
         # Where the source is another topic than the one that was copied, its offsets mean something else.

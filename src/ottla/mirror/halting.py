@@ -19,6 +19,7 @@ TOPIC_ID_CONFIG: Final = "ottla.mirror.source.topic.id"
 HALTED_CONFIG: Final = "ottla.mirror.halted.partitions"
 ALL_CONFIGS: Final = (SOURCE_CONFIG, TOPIC_ID_CONFIG, HALTED_CONFIG)
 
+HAS_LOST: Final = "the source has lost records"
 WHAT_NOW: Final = (
     "Delete the copy to begin again, fail over to keep it, or let `ottla mirror resume` go on at its end"
 )
@@ -30,7 +31,7 @@ class NoMirror(ClientError):
 
 def reason_of_loss(source: object) -> str:
     """Say why a partition stays stopped whose source ended before its copy."""
-    return f"the source has lost records of {source} that were copied. {WHAT_NOW}"
+    return f"{HAS_LOST} of {source} that were copied. {WHAT_NOW}"
 
 
 def reason_against_source(name: str, current: Uuid | None, ours: Mapping[str, str]) -> str | None:

@@ -12,7 +12,7 @@ from tests.simulation.cluster.faults.directories import DIRECTORIES
 from tests.simulation.cluster.faults.kinds import OF_DIRECTORIES, RARE, WIDE, WIDE_ALONE, WIDE_FAMILIES
 from tests.simulation.cluster.plans import FAULTS_FROM_MS, FAULTS_MS_PER_OPERATION, Fault, Plan
 from tests.simulation.cluster.planted.found import FOUND_BY
-from tests.simulation.cluster.planted.found_wide import FOUND_SOMETHING
+from tests.simulation.cluster.planted.found_wide import FOUND_SOMETHING, WIDE_FOUND_BY
 
 WIDE_SHARE: Final = 0.5
 """How many seeds have a wider world."""
@@ -20,6 +20,9 @@ ALONE_SHARE: Final = 0.08
 """How many of these have a fault beside which nothing else breaks."""
 KEPT: Final = frozenset((*FOUND_BY.values(), *FOUND_SOMETHING))
 """Seeds that stay what they are."""
+WIDE_KEPT: Final = frozenset(WIDE_FOUND_BY.values())
+"""Seeds whose wider world stays what it is."""
+ENDINGS_SHARE: Final = 0.25
 WIDE_CLIENTS: Final = ("again", "habits", "sharing", "streaming", "waiting")
 _INTERVAL: Final = "broker.heartbeat.interval.ms"
 _SESSION: Final = "broker.session.timeout.ms"
@@ -77,6 +80,8 @@ def widened(plan: Plan) -> Plan:
         features = features if len(set(names)) == len(names) else features[:1]
     clients = tuple(client for client in WIDE_CLIENTS if rng.random() < 0.3) or (rng.choice(WIDE_CLIENTS),)
     clients = tuple(client for client in clients if _NEEDED.get(client) not in features) or ("habits",)
+    if plan.seed not in WIDE_KEPT and Random(f"endings {plan.seed}").random() < ENDINGS_SHARE:
+        clients = (*clients, "endings")
     if "sharing" in clients:
         settings |= sharing.SETTINGS
     if "streaming" in clients:

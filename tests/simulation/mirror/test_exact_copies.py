@@ -387,3 +387,21 @@ def test_a_source_that_refuses_one_partition_does_not_stop_the_others(
             await until(lambda: are_equal(clients, PAYMENTS))
 
     TwoClusters().run(story)
+
+
+def test_an_error_of_one_partition_leaves_no_hole_in_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers(monkeypatch)
+    answers.changes[SECOND] = {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+    async def story(clients: Clients) -> None:
+        await clients.source.topics.create("payments", partitions=2)
+        for where in (PAYMENTS, SECOND):
+            await write(clients.source_bootstrap, where, numbered(0, 5))
+        async with clients.mirroring(clients.link()) as mirroring:
+            await until(lambda: are_equal(clients, PAYMENTS), lambda: mirroring.progress)
+            answers.changes.clear()
+            await write(clients.source_bootstrap, PAYMENTS, numbered(5, 5))
+            for where in (PAYMENTS, SECOND):
+                await until(lambda where=where: are_equal(clients, where), lambda: mirroring.progress)  # type: ignore[misc]
+
+    TwoClusters().run(story)

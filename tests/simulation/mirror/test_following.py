@@ -17,9 +17,12 @@ from tests.simulation.mirror.world import (
 
 from ottla.client.admin import Admin
 from ottla.client.admin.access_rules import Operation, Pattern, Permission, Resource, Rule
+from ottla.client.admin.offsets import FoundOffset
 from ottla.client.admin.results import Results
 from ottla.client.consumer import Consumer
 from ottla.client.errors import BrokerError
+from ottla.mirror import following as following_module
+from ottla.mirror import halting
 from ottla.mirror.copying import Copying
 from ottla.mirror.following import Following, NotAnOttla
 from ottla.mirror.halting import TOPIC_ID_CONFIG
@@ -317,12 +320,17 @@ class Deletions:
     """An admin that keeps what it was to delete, and refuses nothing."""
 
     def __init__(self) -> None:
-        self.records = self
+        self.records = self.offsets = self
+        self.starts: dict[TopicPartition, int] = {}
         self.asked: list[dict[TopicPartition, int]] = []
 
     async def delete(self, before: dict[TopicPartition, int]) -> Results[TopicPartition, int]:
         self.asked.append(dict(before))
+        self.starts |= before
         return Results(before)
+
+    async def earliest(self, partitions: list[TopicPartition]) -> Results[TopicPartition, FoundOffset]:
+        return Results({where: FoundOffset(self.starts.get(where, 0), -1, -1) for where in partitions})
 
 
 @pytest.mark.parametrize(
@@ -350,6 +358,44 @@ def test_a_log_start_follows_up_to_what_was_copied(part: PartitionProgress, remo
             part.source_start, part.copied_to = removed_to + 1, 99
             await it.log_starts()
             assert deletions.asked[1:] == [{PAYMENTS: removed_to + 1}]
+            # The copy was made again, or a power cut brought back what had been removed.
+            deletions.starts.clear()
+            await it.log_starts()
+            assert deletions.asked[2:] == [{PAYMENTS: removed_to + 1}]
+
+    TwoClusters().run(story)
+
+
+@pytest.mark.parametrize("silent", ["source", "target"])
+def test_a_topic_whose_configs_nobody_tells_is_left_as_it_was(
+    silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may wait for an operator, and the target may not know it yet."""
+    real = halting.own_configs
+
+    async def story(clients: Clients) -> None:
+        for name in ("payments", "orders"):
+            await clients.source.topics.create(name)
+        it, progress = following(clients)
+        progress.partitions = {where: PartitionProgress(where) for where in await it.topics()}
+        assert len(progress.partitions) == 2
+        progress.partitions[PAYMENTS].halted = progress.partitions[PAYMENTS].has_lost = True
+        progress.halted = {PAYMENTS: "it waits"}
+        nobody = clients.source if silent == "source" else clients.target
+
+        async def without(admin: Admin, topics: Any, keys: Any = None) -> dict[str, dict[str, str]]:
+            found = await real(admin, topics, keys)
+            return {name: one for name, one in found.items() if admin is not nobody or name != "payments"}
+
+        monkeypatch.setattr(following_module, "own_configs", without)
+        await clients.target.configs.alter(ResourceType.TOPIC, "payments", MARK)
+        assert set(await it.topics()) == set(progress.partitions)
+        assert progress.halted == {PAYMENTS: "it waits"}
+        assert progress.partitions[PAYMENTS].has_lost
+        assert list(progress.topic_errors) == ["payments"]
+        monkeypatch.setattr(following_module, "own_configs", real)
+        await it.topics()
+        assert progress.topic_errors == {}
 
     TwoClusters().run(story)
 

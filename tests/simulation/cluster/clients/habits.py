@@ -42,6 +42,9 @@ _CLIENT: Final[dict[str, Any]] = {
 class Habits:
     """Ends transactions in all ways."""
 
+    prefix = "habits"
+    """What its transactional ids begin with."""
+
     def __init__(
         self,
         bootstrap: str,
@@ -73,10 +76,10 @@ class Habits:
 
     async def work(self) -> None:
         """End one transaction after the other."""
-        acts = (self._use_producer, self._use_producer, self._abort_after_commit)
+        acts = self._acts()
         while not self._is_over():
             self._number += 1
-            name = f"habits-{self._number}"
+            name = f"{self.prefix}-{self._number}"
             self._open.append(name)
             try:
                 async with asyncio.timeout(20):
@@ -90,6 +93,9 @@ class Habits:
 
         await self._end_open()
 
+    def _acts(self) -> tuple[Callable[[str], Awaitable[None]], ...]:
+        return self._use_producer, self._use_producer, self._abort_after_commit
+
     async def _end_open(self) -> None:
         """End what was left open. It would time out much later, since nobody here is to time out."""
         loop = asyncio.get_running_loop()
@@ -99,7 +105,7 @@ class Habits:
                 async with asyncio.timeout(10), raw_cluster(self._bootstrap) as cluster:
                     while self._open:
                         name = self._open[-1]
-                        if (await self._ask(cluster, name, _begins(name))).error_code is ErrorCode.NONE:
+                        if (await self._ask(cluster, name, begins(name))).error_code is ErrorCode.NONE:
                             self._open.pop()
                         await asyncio.sleep(0.05)
             except (ClientError, TimeoutError):
@@ -136,21 +142,21 @@ class Habits:
         if self._level() < 2:
             return
         async with raw_cluster(self._bootstrap) as cluster:
-            begun = await self._ask(cluster, name, _begins(name))
-            _go_on_if(begun.error_code is ErrorCode.NONE)
+            begun = await self._ask(cluster, name, begins(name))
+            go_on_if(begun.error_code is ErrorCode.NONE)
             mine: tuple[int, int] | None = (begun.producer_id, begun.producer_epoch)
             for _ in range(self._rng.randint(1, 4)):
                 assert mine is not None, "else it is given up"
-                _go_on_if(await self._write(cluster, name, mine))
+                go_on_if(await self._write(cluster, name, mine))
                 ended = await self._end(cluster, name, mine, committed=True)
-                _go_on_if(ended is not None)
+                go_on_if(ended is not None)
                 if self._rng.random() < 0.3:
                     await self._end(cluster, name, mine, committed=True)
                 assert ended is not None, "else it is given up"
                 mine = await self._end(cluster, name, ended, committed=False)
-                _go_on_if(mine is not None)
+                go_on_if(mine is not None)
 
-    async def _write(self, cluster: Cluster, name: str, mine: tuple[int, int]) -> bool:
+    async def _write(self, cluster: Cluster, name: str, mine: tuple[int, int], sequence: int = 0) -> bool:
         topic = AddPartitionsToTxnTopic(name=TOPIC, partitions=(WHERE.partition,))
         added = await self._ask(
             cluster,
@@ -168,7 +174,7 @@ class Habits:
         if code is not ErrorCode.NONE:
             return False
         producer = RawProducer(cluster, WHERE, self._now_ms(), mine[0])
-        request = producer.request(mine[1], 0, attributes=_TRANSACTIONAL, transactional_id=name)
+        request = producer.request(mine[1], sequence, attributes=_TRANSACTIONAL, transactional_id=name)
         answer = await ask_leader(cluster, WHERE, request, PRODUCE_VERSION)
         code = answer.responses[0].partition_responses[0].error_code
         self._check(code, f"{name} writes in epoch {mine[1]}")
@@ -198,13 +204,14 @@ class Habits:
             raise
 
 
-def _go_on_if(is_so: bool) -> None:
+def go_on_if(is_so: bool) -> None:
     """Give up if it is not so: the transaction may be open, and is ended later."""
     if not is_so:
         raise TimeoutError
 
 
-def _begins(name: str) -> InitProducerIdRequest:
+def begins(name: str) -> InitProducerIdRequest:
+    """Return the request that gets the id of a producer, and ends what it has left open."""
     return InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=TIMEOUT_MS)
 
 

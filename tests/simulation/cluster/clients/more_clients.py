@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tests.simulation.cluster.clients.again import Again
 from tests.simulation.cluster.clients.careless import create_careless_topics, write_carelessly
+from tests.simulation.cluster.clients.endings import Endings
 from tests.simulation.cluster.clients.habits import Habits
 from tests.simulation.cluster.clients.hostile import Hostile, Seer
 from tests.simulation.cluster.clients.impostors import change_voters_at_once, propose_too_late
@@ -71,6 +72,14 @@ class MoreClients:
             self._transaction_version,
             may_time_out=may_time_out,
         )
+        self._endings = Endings(
+            bootstrap,
+            Random(f"endings work {seed}"),
+            lambda: START_WALL_MS + cluster.simulation.now_us // 1000,
+            self._has_ended,
+            self._transaction_version,
+            may_time_out=may_time_out,
+        )
         self._again = Again(bootstrap, rng, self._has_ended)
         self._sharing = Sharing(bootstrap, rng, self._has_ended)
 
@@ -80,7 +89,7 @@ class MoreClients:
             await self._hostile.create_topic(admin)
             if "careless" in self._names:
                 await create_careless_topics(admin)
-            if "habits" in self._names:
+            if "habits" in self._names or "endings" in self._names:
                 await self._habits.create_topic(admin)
             if "sharing" in self._names:
                 await self._sharing.create(admin)
@@ -116,6 +125,7 @@ class MoreClients:
             "voters": lambda: change_voters_at_once(cluster, rng, is_over),
             "again": self._again.work,
             "habits": self._habits.work,
+            "endings": self._endings.work,
             "sharing": self._sharing.work,
             "streaming": lambda: stream(cluster.bootstrap, PLAIN_TOPIC, rng, is_over),
             "waiting": lambda: wait_for_answers(cluster, rng, self._client_host, is_over),
