@@ -174,23 +174,20 @@ class Leading:
                 new = Offset(follower.log_end_offset)
                 if new <= high_watermark:
                     return False
-        if not self._is_on_disk(new):
-            new = log.recovery_point
-            if new <= high_watermark:
-                return False
+        new = self._on_disk_up_to(new)
+        if new <= high_watermark:
+            return False
         log.update_high_watermark(new)
         self._node.high_watermark_moved(partition)
         return True
 
-    def _is_on_disk(self, offset: Offset) -> bool:
-        """Say whether the leader has all below `offset` on disk. If not, have that seen to."""
+    def _on_disk_up_to(self, offset: Offset) -> Offset:
+        """Return how far below `offset` the leader has all on disk. Have the rest seen to."""
         log = self.partition.log
-        if committed.is_on_disk(log, offset):
-            return True
-        if not self._awaits_sync:
+        if not committed.is_on_disk(log, offset) and not self._awaits_sync:
             self._awaits_sync = True
             committed.when_on_disk(log, log.log_end_offset, self._synced)
-        return committed.is_on_disk(log, offset)
+        return committed.on_disk_up_to(log, offset)
 
     def _synced(self, error: Exception | None) -> None:
         self._awaits_sync = False
@@ -209,11 +206,12 @@ class Leading:
     def _maybe_expand(self, follower: RemoteReplica) -> None:
         """Propose that a follower joins, if it has all that is committed and the beginning of this epoch."""
         offset = follower.log_end_offset
+        high_watermark = self.partition.log.high_watermark
         if (
-            offset >= self.partition.log.high_watermark
+            offset >= high_watermark
             and offset >= self.epoch_start_offset
             # With one replica, the high watermark does not wait for the disk.
-            and self._is_on_disk(self.partition.log.high_watermark)
+            and self._on_disk_up_to(high_watermark) == high_watermark
             and self._node.may_be_in_sync(follower.broker_id, follower.broker_epoch)
         ):
             self._propose(self.partition.in_sync | {follower.broker_id}, is_growing=True)

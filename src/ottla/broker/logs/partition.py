@@ -179,6 +179,7 @@ class Partition:
         self.bytes_in += size_bytes
         leading = self.leading
         if leading is None:
+            # It does not wait for the disk: see `committed`.
             log.update_high_watermark(log.log_end_offset)
             if self.parked:
                 self.watcher.appended(self, size_bytes)
@@ -191,7 +192,7 @@ class Partition:
 
     def configure(self, config: LogConfig, in_sync_replicas_min: int) -> None:
         """Take over the settings of the topic."""
-        if not config.acks_all_sync:
+        if not committed.needs_disk(config):
             self.log.volume.promise_nothing()
         self.log.config = config
         self.in_sync_replicas_min = in_sync_replicas_min

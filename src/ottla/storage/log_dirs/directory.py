@@ -41,6 +41,7 @@ from ottla.storage.names import (
     parse_directory_name,
 )
 from ottla.storage.syncing import flush
+from ottla.storage.syncing.committed import needs_disk
 from ottla.storage.syncing.flush import FlushTicket
 from ottla.storage.truncation import find_cut, find_safe_point
 from ottla.storage.volume import Volume
@@ -169,7 +170,7 @@ class LogDirectory:
 
     def note_epoch(self, broker_epoch: int) -> None:
         """Note the broker's epoch for good, if all that is acknowledged here is on disk."""
-        if self.is_offline or not all(log.config.acks_all_sync for log in self.logs.values()):
+        if self.is_offline or not all(needs_disk(log.config) for log in self.logs.values()):
             return
         try:
             self._epoch_note.write(broker_epoch)

@@ -9,9 +9,10 @@ Produce requests, the logs of the coordinators and transaction markers wait by `
 replicas need a record is decided by the leader of the partition, which moves the high watermark. How a log is
 synced is up to `Volume.syncs`.
 
-With several replicas, the high watermark itself waits for the disks: the leader moves it, and a follower
-fetches on, when `is_on_disk` allows it. So only a partition with one replica has records below the high
-watermark that are not on disk.
+With several replicas, the high watermark itself waits for the disks: the leader moves it no further than
+`on_disk_up_to` says, and a follower fetches on when `is_on_disk` allows it. So only a partition with one
+replica has records below the high watermark that are not on disk. That is on purpose: otherwise every append,
+whatever its acks, would need a sync before anybody could read it.
 
 The metadata log has the same two marks. But its quorum counts only what a voter has synced, so there the high
 watermark alone says what is committed.
@@ -27,6 +28,7 @@ from ottla.model.ids import Offset
 from ottla.storage.errors import LeadershipLost, LogDirectoryOffline
 
 if TYPE_CHECKING:
+    from ottla.storage.config import LogConfig
     from ottla.storage.log import Log
 
 Tell: TypeAlias = Callable[[LogDirectoryOffline | LeadershipLost | None], None]
@@ -35,12 +37,22 @@ Tell: TypeAlias = Callable[[LogDirectoryOffline | LeadershipLost | None], None]
 
 def is_on_disk(log: "Log", offset: Offset) -> bool:
     """Say whether everything below `offset` is on this node's disk, or need not be."""
-    return offset <= log.recovery_point or not log.config.acks_all_sync
+    return offset <= log.recovery_point or not needs_disk(log.config)
+
+
+def needs_disk(config: "LogConfig") -> bool:
+    """Say whether the records of a log are committed only when they are on disk."""
+    return config.acks_all_sync
+
+
+def on_disk_up_to(log: "Log", offset: Offset) -> Offset:
+    """Return `offset`, or up to where the records below it are on this node's disk."""
+    return offset if is_on_disk(log, offset) else log.recovery_point
 
 
 def begin_sync(log: "Log") -> None:
     """Have a log synced if what was appended has to be on disk: it runs while followers fetch."""
-    if log.config.acks_all_sync:
+    if needs_disk(log.config):
         log.volume.syncs.request(log)
 
 
@@ -51,7 +63,7 @@ def when_on_disk(log: "Log", offset: Offset, tell: Callable[[LogDirectoryOffline
 
 def committed_offset(log: "Log") -> Offset:
     """Return the offset below which everything is committed."""
-    return log.high_watermark if is_on_disk(log, log.high_watermark) else log.recovery_point
+    return on_disk_up_to(log, log.high_watermark)
 
 
 def is_committed(log: "Log", offset: Offset) -> bool:

@@ -89,6 +89,23 @@ def test_it_waits_for_the_disk_of_the_leader() -> None:
     assert led.high_watermark == 3
 
 
+def test_with_one_replica_it_does_not_wait_for_the_disk_but_an_answer_to_all_does() -> None:
+    led = Led()
+    led.replica.follow(partition_record(1, (1,), 1, 1, replicas=1))
+    assert led.partition.leading is None
+    log = led.replica.log
+    log.volume.syncs = syncs = ManualSyncs()
+    led.append(2)
+    assert (led.high_watermark, syncs.asked) == (2, []), "consumers read it, and nobody asks for a sync"
+    assert committed.committed_offset(log) == 0
+    told: list[Any] = []
+    log.when_committed(log.log_end_offset, told.append)
+    assert told == []
+    syncs.sync()
+    assert told == [None]
+    assert committed.committed_offset(log) == 2
+
+
 def test_it_waits_for_no_disk_where_nobody_does() -> None:
     led = Led(1, 2)
     led.replica.log.volume.syncs = syncs = ManualSyncs()
