@@ -89,7 +89,7 @@ class Copying:
         reason = self._progress.halted.get(where)
         if reason is not None:
             part.has_lost = part.halted = True
-            # Who has found it knows more of it: where both of them ended.
+            # The mirror that found it knows more of it: where both of them ended.
             if reason != reason_of_loss(part.source) or HAS_LOST not in (part.error or ""):
                 part.error = reason
         if part.has_lost:
