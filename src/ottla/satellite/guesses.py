@@ -14,6 +14,7 @@ _REFILL_S: Final = 5.0
 _USER_BURST: Final = 100.0
 _USER_REFILL_S: Final = 1.0
 _KEPT_MAX: Final = 10_000
+_USER_CHARACTERS_MAX: Final = 64
 
 _Key = tuple[str, str]
 
@@ -39,14 +40,14 @@ class Guesses:
 
     def succeeded(self, address: str, user: str) -> None:
         """Note where a user comes from."""
-        known = _network(address), user
+        known = _network(address), user[:_USER_CHARACTERS_MAX]
         self._welcome[known] = None
         self._welcome.move_to_end(known)
         if len(self._welcome) > _KEPT_MAX:
             self._welcome.popitem(last=False)
 
     def _keys(self, address: str, user: str) -> list[_Key]:
-        network = _network(address)
+        network, user = _network(address), user[:_USER_CHARACTERS_MAX]
         both = network, user
         return [both] if both in self._welcome else [both, (network, ""), ("", user)]
 

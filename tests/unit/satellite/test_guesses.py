@@ -69,3 +69,16 @@ def test_waiting_helps() -> None:
     wait_s = guesses.wait_s("10.0.0.1", "ann", 0)
     assert wait_s > 0
     assert guesses.wait_s("10.0.0.1", "ann", wait_s) == 0
+
+
+def test_long_names_of_users_take_no_memory() -> None:
+    guesses = Guesses()
+    guesses.failed("10.0.0.1", "u" * 50_000, 0)
+    kept = [user for _, user in guesses._budgets]
+    assert max(map(len, kept)) == 64
+    # They share a budget.
+    for _ in range(9):
+        guesses.failed("10.0.0.2", "u" * 40_000, 0)
+    assert guesses.wait_s("10.0.0.2", "u" * 50_000, 0) == 0
+    guesses.failed("10.0.0.2", "u" * 50_001, 0)
+    assert guesses.wait_s("10.0.0.2", "u" * 50_000, 0) > 0
