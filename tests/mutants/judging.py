@@ -31,8 +31,9 @@ from tests.mutants.sessions import Outcome, cpu_seconds, now, quiet, run_one, wi
 
 _MEMORY_BYTES_MAX: Final = 8 << 30
 _TESTS_MAX: Final = 300
-_TESTS_MAX_AT_IMPORT: Final = 1_200
-"""Golden tests of data are many and short, and each looks at another part of it."""
+_TESTS_MAX_AT_IMPORT: Final = 2_000
+_BUDGETS_AT_IMPORT: Final = 4
+"""Golden tests of data are many and short, and each looks at another part of it: all of them are asked."""
 _FILES_MAX_AT_IMPORT: Final = 8
 _START_SECONDS: Final = 120.0
 """How long an import and the collection of tests may take."""
@@ -80,7 +81,7 @@ def tests_for(fault: Fault, line_map: LineMap, budget_s: float) -> tuple[list[st
     depth = max((len(by_file[file]) for file in files), default=0)
     in_turn = [by_file[file][at] for at in range(depth) for file in files if at < len(by_file[file])]
     picked: list[str] = []
-    left = budget_s
+    left = budget_s * (_BUDGETS_AT_IMPORT if fault.at_import else 1)
     tests_max = _TESTS_MAX_AT_IMPORT if fault.at_import else _TESTS_MAX
     for test in in_turn:
         if len(picked) < tests_max and (not picked or cost[test] <= left):

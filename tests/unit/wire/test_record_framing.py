@@ -164,3 +164,12 @@ def test_offsets_are_written_as_the_compiled_encoder_writes_them(
     )
     written = GROUP_RECORDS.encode_value(value, version)
     assert written == version.to_bytes(2) + encode(value, version)
+
+
+@pytest.mark.parametrize("kinds", [GROUP_RECORDS, SHARE_STATE_RECORDS, TRANSACTION_RECORDS])
+def test_keys_of_different_kinds_with_the_same_fields_are_different_bytes(kinds: CoordinatorRecords) -> None:
+    # Some have nothing but the name of the group, and the bytes of keys are kept by what the keys hold.
+    keys = [populated(key, 0) for key, _ in kinds.kinds.values()]
+    written = [kinds.encode_key(key) for key in keys]
+    assert [int.from_bytes(data[:2]) for data in written] == list(kinds.kinds)
+    assert [kinds.encode_key(key) for key in keys] == written
