@@ -274,6 +274,7 @@ def _map(
     else:
         asked = files_of_tests(places) if options.wide else near_tests(files, places)
         missing = [each for each in asked if not is_current(each, files)]
+    unknown: list[str] = []
     if missing:
         print(f"learning which lines {len(missing)} files of tests execute", file=sys.stderr)
         # Unit tests first: they are the quickest, and the time may be limited.
@@ -285,7 +286,7 @@ def _map(
         unknown = [each for each in missing if not tests_are_known(each)]
         if unknown:
             print(f"not asked, because there was no time to learn what they execute: {' '.join(unknown)}")
-    return LineMap([each for each in files_of_tests(places) if tests_are_known(each)])
+    return LineMap([each for each in files_of_tests(places) if tests_are_known(each)], is_whole=not unknown)
 
 
 if __name__ == "__main__":

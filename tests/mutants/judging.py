@@ -291,7 +291,9 @@ def judge(
     for fault in faults:
         tests, covering = tests_for(fault, line_map, budget_s)
         if not tests:
-            heard(Result(fault, "not executed"))
+            # What was not learned may well execute it.
+            lacks_time = Result(fault, "undecided", by="there was no time to learn what its tests execute")
+            heard(Result(fault, "not executed") if line_map.is_whole else lacks_time)
         else:
             (outer if fault.at_import else inner).append((fault, tests, covering))
     if inner:
@@ -327,7 +329,7 @@ def judge_in_turn(
             if result.verdict in NOTICED:
                 del waiting[result.fault.name]
                 heard(replace(result, verdict="with a node") if number else result)
-            elif number == 0 or (before.verdict == "not executed" and result.verdict == "survived"):
+            elif number == 0 or (before.verdict == "not executed" and result.verdict != "not executed"):
                 waiting[result.fault.name] = result
 
         left = [result.fault for result in waiting.values()]

@@ -33,7 +33,7 @@ from tests.mutants.sessions import (
     now,
     quiet,
     run_one,
-    stop_after_cpu_seconds,
+    stop_after,
     with_tests,
 )
 
@@ -43,6 +43,7 @@ WITH_NODES: Final = ("tests/cli", "tests/clients", "tests/registry")
 """What runs beside a node: asked about faults that nothing quicker notices."""
 GOLDEN: Final = "tests/golden/"
 TEST_CPU_SECONDS_MAX: Final = 10.0
+TEST_SECONDS_MAX: Final = 180.0
 """A test that takes more is not in the map."""
 _IMPORT: Final = re.compile(
     r"^\s*(?:from\s+(tests[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+(tests[\w.]*))", re.M
@@ -138,7 +139,9 @@ def _kept_source(content: str) -> Path:
 class LineMap:
     """What the entries of some files of tests say."""
 
-    def __init__(self, test_files: Sequence[str]) -> None:
+    def __init__(self, test_files: Sequence[str], *, is_whole: bool = True) -> None:
+        self.is_whole = is_whole
+        """Whether all files of tests that are to be asked are known."""
         self.costs: dict[str, Cost] = {}
         self.entries: list[dict[str, Any]] = []
         for test_file in test_files:
@@ -322,12 +325,12 @@ def _note_all(
             outcome.begin()
             cpu, wall = cpu_seconds(), now()
             try:
-                stop_after_cpu_seconds(TEST_CPU_SECONDS_MAX)
+                stop_after(TEST_CPU_SECONDS_MAX, TEST_SECONDS_MAX)
                 run_one(item, following[item])
             except pytest.skip.Exception:  # between two parts of a test
                 outcome.failed = "too slow"
             finally:
-                stop_after_cpu_seconds(0)
+                stop_after(0, 0)
             if outcome.passed and not outcome.failed:
                 noted[item.nodeid] = (
                     round(cpu_seconds() - cpu, 4),

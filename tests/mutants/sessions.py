@@ -82,17 +82,20 @@ def cpu_seconds() -> float:
     return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
 
 
-def stop_after_cpu_seconds(seconds: float) -> None:
-    """Skip the test that runs when this process has used that much more CPU. 0: no more.
+def stop_after(cpu_s: float, wall_s: float) -> None:
+    """Skip the test that runs when this process has used that much more CPU, or when so much time is over.
 
-    Hypothesis lets a skip through. It would look for smaller examples of another error for minutes.
+    0: no more. Hypothesis lets a skip through. It would look for smaller examples of another error for
+    minutes.
     """
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         pytest.skip("this test takes too long to be run many times")
 
     signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    signal.setitimer(signal.ITIMER_REAL, wall_s)
 
 
 def quiet(path: str) -> None:

@@ -1,6 +1,7 @@
 """`make mutants` plants what it says, tells which tests notice it, and keeps the source as it is."""
 
 import ast
+import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from tests.mutants.__main__ import JUDGED, judgements, score, table
 from tests.mutants.faults import Fault, Site, Sites, chosen, named
 from tests.mutants.judging import Result, Verdict, judge_in_turn
 from tests.mutants.line_map import Cost, LineMap
-from tests.mutants.sessions import Outcome, now
+from tests.mutants.sessions import Outcome, now, stop_after
 
 SOURCE = '''
 LIMIT = 10
@@ -233,7 +234,7 @@ def test_tests_beside_a_node_are_asked_only_about_what_quick_ones_let_pass(
             "e": "not executed",
             "f": "undecided",
         },
-        {"c": "killed", "d": "survived", "e": "undecided", "f": "not executed"},
+        {"c": "killed", "d": "survived", "e": "not executed", "f": "not executed"},
     )
     # Of two rounds that did not notice a fault, the first one is told, unless it had no test to ask.
     assert heard == {
@@ -272,6 +273,24 @@ def test_when_the_time_is_over_what_is_left_is_undecided(tree: Path) -> None:
     assert len(left) == len(faults)
     in_time = judging._Court([(faults[0], ["test_a"], 1)], until=now() + 1_000)
     assert next(in_time).fault == faults[0]
+
+
+def test_what_no_known_test_executes_is_undecided_while_not_all_tests_are_known(tree: Path) -> None:
+    fault = next(chosen(["boxes.py"], "1"))
+    for is_whole, verdict in ((True, "not executed"), (False, "undecided")):
+        heard: list[Result] = []
+        known = LineMap([], is_whole=is_whole)
+        judging.judge([fault], known, budget_s=1, jobs=1, heard=heard.append)
+        assert [result.verdict for result in heard] == [verdict]
+
+
+def test_a_test_that_waits_for_ever_is_stopped() -> None:
+    stop_after(0, 0.01)
+    try:
+        with pytest.raises(pytest.skip.Exception, match="takes too long"):
+            threading.Event().wait()
+    finally:
+        stop_after(0, 0)
 
 
 def test_each_judged_fault_has_a_reason_and_a_module_that_is_there() -> None:
