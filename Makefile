@@ -57,7 +57,7 @@ bench: $(if $(filter client,$(WHAT)),target/compiled) $(VENV)/.ready ## measure 
 	@$(if $(WHAT),,$(BIN)/python -m tests.suite.verbs bench front-door)
 
 .PHONY: mutants
-mutants: $(VENV)/.ready ## plant small faults in one room, and list those that no quick test notices: WHAT=broker SEED=1 TIMES=20, or CHANGED=1 BASE=main
+mutants: $(VENV)/.ready ## plant small faults in one room, and list those that no test notices: WHAT=broker SEED=1 TIMES=20, or CHANGED=1 BASE=main
 	$(BIN)/python -m tests.mutants --what "$(WHAT)" --seed $(or $(SEED),1) --count $(or $(TIMES),20) $(if $(CHANGED),--changed) --base $(or $(BASE),main) $(if $(TESTS),--tests $(TESTS))
 
 .PHONY: search
