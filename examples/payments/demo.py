@@ -31,12 +31,8 @@ sys.path.insert(0, str(HERE))
 
 from payments import CUSTOMERS, Memory, Payment, customer_name, judge, make_payments  # noqa: E402
 
-from ottla import Admin, Producer, TopicPartition  # noqa: E402
-from ottla.client.fetching import IsolationLevel, fetch_once, next_offset, visible_batches  # noqa: E402
-from ottla.client.list_offsets import LATEST, list_offsets  # noqa: E402
-from ottla.pipelines.link import Link  # noqa: E402
+from ottla import Admin, Producer, TopicPartition, sync  # noqa: E402
 from ottla.pipelines.status import RUNNING, QueryStatus, read_statuses  # noqa: E402
-from ottla.records.batch_records import iter_batch_records  # noqa: E402
 
 SEED = 11
 PARTITIONS = 2
@@ -118,34 +114,31 @@ async def prepare(bootstrap: str) -> None:
 class Reader:
     """Reads a topic as a careful reader does: nothing that is open or aborted."""
 
-    def __init__(self, link: Link, topic: str) -> None:
-        self._link = link
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._consumer = sync.Consumer(
+            bootstrap,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
         self._topic = topic
-        self._positions: dict[TopicPartition, int] = {}
 
     def read_new(self) -> list[dict[str, Any]]:
         """Return the rows that came since the last time."""
-        return self._link.run(self._read_new())
-
-    async def _read_new(self) -> list[dict[str, Any]]:
-        cluster = self._link.cluster
-        await cluster.refresh([self._topic])
-        numbers = cluster.topology.topics[self._topic].partitions
-        places = [TopicPartition(self._topic, number) for number in numbers]
-        ends = await list_offsets(cluster, dict.fromkeys(places, LATEST), IsolationLevel.READ_COMMITTED)
+        consumer = self._consumer
+        partitions = consumer.partitions_for(self._topic)
+        if consumer.assignment() != partitions:
+            consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
         rows: list[dict[str, Any]] = []
-        for where in places:
-            position = self._positions.get(where, 0)
-            while position < ends[where].offset:
-                answers = await fetch_once(
-                    cluster, {where: position}, isolation=IsolationLevel.READ_COMMITTED
-                )
-                for batch in visible_batches(answers[where], IsolationLevel.READ_COMMITTED):
-                    found = (item for item in iter_batch_records(batch) if item.offset >= position)
-                    rows += [json.loads(item.value) for item in found if item.value is not None]
-                position = next_offset(answers[where].records, position)
-            self._positions[where] = position
+        while any(consumer.position(where) < end for where, end in ends.items()):
+            records = consumer.poll(timeout_ms=100)
+            rows += [json.loads(record.value) for record in records if record.value is not None]
         return rows
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        self._consumer.close()
 
 
 class AlertWatch(threading.Thread):
@@ -160,13 +153,12 @@ class AlertWatch(threading.Thread):
         self._topic = topic
 
     def run(self) -> None:
-        link = Link({"bootstrap.servers": self._servers})
-        reader = Reader(link, self._topic)
+        reader = Reader(self._servers, self._topic)
         while not self.stopping.wait(LOOK_FOR_ALERTS_EVERY_S):
             found = reader.read_new()
             now_s = time.time()
             self.ages_s += [(alert["ts_ms"] / 1000, now_s - alert["ts_ms"] / 1000) for alert in found]
-        link.close()
+        reader.close()
 
     def ages_since(self, made_s: float) -> list[float]:
         """Return the ages of alerts whose payments were made since then, the youngest first."""
@@ -199,9 +191,9 @@ def row(status: QueryStatus, lag: int) -> str:
 class View:
     """Draws how everything does, over what was drawn before."""
 
-    def __init__(self, directory: Path, link: Link, feeder: Feeder, watch: AlertWatch) -> None:
+    def __init__(self, directory: Path, admin: sync.Admin, feeder: Feeder, watch: AlertWatch) -> None:
         self._directory = directory
-        self._link = link
+        self._admin = admin
         self._feeder = feeder
         self._watch = watch
         self._sent = 0
@@ -218,7 +210,7 @@ class View:
             f"{'pipeline':<10}{'state':<20}{'batch':>6}{'seconds':>9}{'rows':>12}{'rows/s':>10}{'lag':>10}",
         ]
         lines += [
-            row(status, lag_of(self._link, status.name))
+            row(status, lag_of(self._admin, status.name))
             for status in read_statuses(self._directory)
             if status.name in INPUTS
         ]
@@ -256,12 +248,21 @@ def compare_sums(found: float, expected: float, tolerance: float, is_finished: b
     return Verdict.WRONG if is_finished or found > expected else Verdict.UNFINISHED
 
 
-def reckon(link: Link, sent: list[Payment], is_finished: bool) -> Verdict:
+def read_all(bootstrap: str, topic: str) -> list[dict[str, Any]]:
+    """Return all rows of a topic."""
+    reader = Reader(bootstrap, topic)
+    try:
+        return reader.read_new()
+    finally:
+        reader.close()
+
+
+def reckon(bootstrap: str, sent: list[Payment], is_finished: bool) -> Verdict:
     """Compare what the pipelines have delivered with what was sent."""
     once = {payment.id: payment for payment in sent}
-    clean = Counter(row["id"] for row in Reader(link, "payments-clean").read_new())
-    alerts = Counter((row["id"], row["reasons"]) for row in Reader(link, "alerts").read_new())
-    minutes = {row["minute"]: row for row in Reader(link, "revenue-per-minute").read_new()}
+    clean = Counter(row["id"] for row in read_all(bootstrap, "payments-clean"))
+    alerts = Counter((row["id"], row["reasons"]) for row in read_all(bootstrap, "alerts"))
+    minutes = {row["minute"]: row for row in read_all(bootstrap, "revenue-per-minute")}
     expected = expected_alerts(list(once.values()))
     counted = sum(row["payments"] for row in minutes.values())
     revenue = sum(row["revenue"] for row in minutes.values())
@@ -285,16 +286,16 @@ def reckon(link: Link, sent: list[Payment], is_finished: bool) -> Verdict:
     return next(item for item in (Verdict.WRONG, Verdict.UNFINISHED, Verdict.RIGHT) if item in verdicts)
 
 
-def lag_of(link: Link, pipeline: str) -> int:
+def lag_of(admin: sync.Admin, pipeline: str) -> int:
     """Return how far a pipeline is behind the end of its topic now, as its consumer group tells."""
     places = [TopicPartition(INPUTS[pipeline], number) for number in range(PARTITIONS)]
-    ends = link.run(list_offsets(link.cluster, dict.fromkeys(places, LATEST)))
-    done = link.run(link.group_offsets.list(pipeline))
+    ends = admin.offsets.latest(places).check()
+    done = admin.group_offsets.list(pipeline)
     return sum(ends[where].offset - (done[where].offset if where in done else 0) for where in places)
 
 
 def wait_until_read(
-    link: Link, progress: Callable[[], None], patience_s: float = PATIENCE_S
+    admin: sync.Admin, progress: Callable[[], None], patience_s: float = PATIENCE_S
 ) -> dict[str, int]:
     """Wait until the pipelines have read everything, each after those that it reads from.
 
@@ -303,9 +304,9 @@ def wait_until_read(
     last: dict[str, int] = {}
     moved_s = time.monotonic()
     while True:
-        left = {name: lag_of(link, name) for name in INPUTS}
+        left = {name: lag_of(admin, name) for name in INPUTS}
         # In this order: once the first has read everything, nothing more comes to the others.
-        if not any(left.values()) and not any(lag_of(link, name) for name in INPUTS):
+        if not any(left.values()) and not any(lag_of(admin, name) for name in INPUTS):
             return {}
         if left != last:
             last, moved_s = left, time.monotonic()
@@ -339,15 +340,15 @@ def run_demo(root: Path, seconds: int, rate: int, warm_up_s: int) -> Verdict:
         feeder, watch = Feeder(bootstrap, rate), AlertWatch(bootstrap)
         feeder.start()
         watch.start()
-        link = Link({"bootstrap.servers": bootstrap})
-        view = View(root / "pipelines", link, feeder, watch)
+        admin = sync.Admin(bootstrap)
+        view = View(root / "pipelines", admin, feeder, watch)
         warm_s = _watch(root, view, runner, seconds, warm_up_s)
         feeder.stopping.set()
         feeder.join()
         if feeder.error is not None:
             raise feeder.error
         print("\nno more payments: waiting until all are processed")
-        left = wait_until_read(link, lambda: _show_drain(root, view, runner, warm_s))
+        left = wait_until_read(admin, lambda: _show_drain(root, view, runner, warm_s))
         watch.stopping.set()
         watch.join()
         runner.send_signal(signal.SIGTERM)
@@ -355,9 +356,9 @@ def run_demo(root: Path, seconds: int, rate: int, warm_up_s: int) -> Verdict:
         if left:
             text = " and ".join(f"{name} has {lag:,} records left to read" for name, lag in left.items())
             print(f"\nnot finished: {text}, and has read nothing for {PATIENCE_S:g} s")
-        verdict = reckon(link, feeder.sent, is_finished=not left)
+        verdict = reckon(bootstrap, feeder.sent, is_finished=not left)
         print(f"age of an alert, {warm_up_s} s after the first batches: {say_ages(watch.ages_since(warm_s))}")
-        link.close()
+        admin.close()
         return verdict
     finally:
         for process in (runner, node):

@@ -13,10 +13,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from ottla import AcknowledgeType, Admin, ShareConsumer
+from ottla import AcknowledgeType, Admin, ResourceType, ShareConsumer
 from ottla.errors import BrokerError
-from ottla.wire.config_kinds import ResourceType
-from ottla.wire.error_code import ErrorCode
 
 GROUP: Final = "alert-workers"
 DEAD: Final = "dlq.alerts"
@@ -43,7 +41,7 @@ async def prepare(bootstrap: str) -> None:
                 DEAD, partitions=1, configs={"errors.deadletterqueue.group.enable": "true"}
             )
         except BrokerError as error:
-            if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            if error.error_code.name != "TOPIC_ALREADY_EXISTS":
                 raise
         await admin.configs.alter(ResourceType.GROUP, GROUP, GROUP_CONFIGS)
 

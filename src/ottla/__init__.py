@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ottla.client.errors import ClientError
     from ottla.client.producer import Producer, RecordMetadata
     from ottla.client.share import AcknowledgeType, ShareConsumer, ShareRecord
+    from ottla.wire.config_kinds import ResourceType
 
 __all__ = [
     "AcknowledgeType",
@@ -26,6 +27,7 @@ __all__ = [
     "OffsetAndMetadata",
     "Producer",
     "RecordMetadata",
+    "ResourceType",
     "ShareConsumer",
     "ShareRecord",
     "TopicPartition",
@@ -47,6 +49,7 @@ if not TYPE_CHECKING:
         "OffsetAndMetadata": "ottla.client.consumer",
         "Producer": "ottla.client.producer",
         "RecordMetadata": "ottla.client.producer",
+        "ResourceType": "ottla.wire.config_kinds",
         "ShareConsumer": "ottla.client.share",
         "ShareRecord": "ottla.client.share",
         "TopicPartition": "ottla.client.consumer",

@@ -11,7 +11,7 @@ import pytest
 from tests.pipelines.records import committed_json, create_topic, produce_json
 from tests.support.ottla_node import OttlaNode
 
-from ottla.model.ids import TopicPartition
+from ottla import TopicPartition, sync
 from ottla.pipelines.link import Link
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "payments"
@@ -38,14 +38,15 @@ def test_feeder_sends_what_it_remembers(node: OttlaNode, demo: Any) -> None:
     assert sorted(row["id"] for row in committed_json(node.bootstrap, "demo-payments")) == sent
 
 
-def test_reader_gives_each_row_once(node: OttlaNode, link: Link, demo: Any) -> None:
+def test_reader_gives_each_row_once(node: OttlaNode, demo: Any) -> None:
     create_topic(node.bootstrap, "demo-rows", 2)
-    reader = demo.Reader(link, "demo-rows")
+    reader = demo.Reader(node.bootstrap, "demo-rows")
     assert reader.read_new() == []
     for number in range(3):
         produce_json(node.bootstrap, "demo-rows", [{"number": number, "row": row} for row in range(5)], "row")
         found = sorted((row["number"], row["row"]) for row in reader.read_new())
         assert found == [(number, row) for row in range(5)]
+    reader.close()
 
 
 def test_lag_is_what_the_group_has_not_read(
@@ -54,10 +55,12 @@ def test_lag_is_what_the_group_has_not_read(
     monkeypatch.setitem(demo.INPUTS, "demo-group", "demo-lag")
     create_topic(node.bootstrap, "demo-lag", 2)
     produce_json(node.bootstrap, "demo-lag", [{"row": row} for row in range(20)], "row")
-    assert demo.lag_of(link, "demo-group") == 20
+    admin = sync.Admin(node.bootstrap)
+    assert demo.lag_of(admin, "demo-group") == 20
     read = {TopicPartition("demo-lag", 0): 3}
     link.run(link.group_offsets.alter("demo-group", read)).check()
-    assert demo.lag_of(link, "demo-group") == 17
+    assert demo.lag_of(admin, "demo-group") == 17
+    admin.close()
 
 
 @pytest.mark.timeout(900)
