@@ -106,6 +106,10 @@ CRASHES: Final[Mapping[str, Run]] = {
         "100000",
         "--first-seed",
     ),
+    "client-faults": Run(
+        "tests.clients.under_faults",
+        "what our client, Java's and librdkafka's do under the same faults (needs Java and Maven)",
+    ),
     "damage": Run("tests.damage.rounds", "damage the files of a stopped node", "--rounds", "300", "--seed"),
     "bit-rot": Run("tests.cluster.bit_rot", "flip bits under nodes that run", "--rounds", "200", "--seed"),
     "groups": Run(

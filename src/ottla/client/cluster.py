@@ -7,8 +7,8 @@ and goes back to the bootstrap addresses when every broker it knows is gone.
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 from ottla.client.backoff import backoff_s
 from ottla.client.connection import Address, Authenticate, BrokerConnection, open_connection
@@ -30,6 +30,7 @@ MAIN_LANE = 0
 FETCH_LANE = 1
 JOIN_LANE = 2
 SECOND_FETCH_LANE = 3
+_BACKOFF_S_MIN: Final = 0.001
 
 
 class Cluster:
@@ -43,16 +44,27 @@ class Cluster:
         request_timeout_s: float = 30.0,
         setup_timeout_s: float = 10.0,
         retry_timeout_s: float = 60.0,
+        retry_backoff_s: tuple[float, float] = (0.1, 1.0),
+        max_age_s: float = float("inf"),
         tls: ssl.SSLContext | None = None,
         authenticate: Authenticate | None = None,
         allow_auto_topic_creation: bool = False,
     ) -> None:
+        """`retry_backoff_s` is the first pause between tries, and the longest.
+
+        `max_age_s` is for a client that does not look at its topics by itself: after this time it asks where
+        the brokers are, though all that it needs is there.
+        """
         self.topology = Topology()
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
         self._request_timeout_s = request_timeout_s
         self._setup_timeout_s = setup_timeout_s
         self._retry_timeout_s = retry_timeout_s
+        # Without any pause, a broker that is away would keep a core busy.
+        self._retry_backoff_s = max(retry_backoff_s[0], _BACKOFF_S_MIN), max(retry_backoff_s)
+        self._max_age_s = max_age_s
+        self._learned_at_s = 0.0
         self._tls = tls
         self._authenticate = authenticate
         self._allow_auto_topic_creation = allow_auto_topic_creation
@@ -135,6 +147,8 @@ class Cluster:
         """Return a connection to whichever broker is least busy, or any that can be reached."""
         connection = self._least_busy()
         if connection is not None:
+            if asyncio.get_running_loop().time() - self._learned_at_s > self._max_age_s:
+                self._look_around()
             return connection
         for node_id in list(self.topology.brokers):
             try:
@@ -202,10 +216,14 @@ class Cluster:
         """Look for the coordinator again next time: the one we had says it is not, or is gone."""
         self._coordinators.pop((key_type, key), None)
 
+    def waits_s(self) -> Iterator[float]:
+        """Yield the pauses between tries, as the settings of the client say."""
+        return backoff_s(*self._retry_backoff_s)
+
     async def retry(self, once: Callable[[], Awaitable[T]]) -> T:
         """Try until it works, an error is final, or the time to retry is over."""
         give_up = asyncio.get_running_loop().time() + self._retry_timeout_s
-        for wait_s in backoff_s():
+        for wait_s in self.waits_s():
             try:
                 return await once()
             except ClientError as error:
@@ -256,6 +274,7 @@ class Cluster:
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=self._allow_auto_topic_creation)
         answer = await connection.ask(request, version)
         self.topology = self.topology.merge(answer, everything=topics is None)
+        self._learned_at_s = asyncio.get_running_loop().time()
         return self.topology
 
     async def _open(self, address: Address) -> BrokerConnection:

@@ -5,15 +5,17 @@ A settings class is made from keyword arguments (`linger_ms=5`) or from Kafka's 
 """
 
 import dataclasses
+import logging
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from ottla.client.connection import Address
 
 S = TypeVar("S", bound="CommonSettings")
+_logger = logging.getLogger(__name__)
 Properties = Mapping[str, Any] | str | os.PathLike[str]
 """Properties by Kafka's names, or the path of a file that has them."""
 
@@ -135,11 +137,39 @@ class CommonSettings:
         if "bootstrap_servers" not in values:
             raise InvalidProperty("bootstrap.servers is missing: give the address of a broker as `host:port`")
         cls._check_given(values)
+        given = {property_name(item) for item in dataclasses.fields(cls) if item.name in values}
+        for name, why in cls._without_effect(values):
+            if name in given:
+                _logger.warning("%s has no effect, because there is %s", name, why)
         return cls(**values)
 
     @classmethod
     def _check_given(cls, values: Mapping[str, Any]) -> None:
-        """Refuse properties that have no effect together. `values` has those that were given."""
+        """Refuse properties that contradict each other. `values` has those that were given."""
+
+    @classmethod
+    def _without_effect(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Yield the names of properties that would have no effect if they were given, and why.
+
+        They are no error, as with Kafka's clients: files of properties are shared.
+        """
+        protocol = values.get("security_protocol", "PLAINTEXT")
+        names = [property_name(item) for item in dataclasses.fields(cls)]
+        if "SSL" not in protocol:
+            why = f"security.protocol={protocol}"
+            yield from ((name, why) for name in names if name.startswith("ssl."))
+        if "SASL" not in protocol:
+            why = f"security.protocol={protocol}"
+            yield from ((name, why) for name in names if name.startswith("sasl."))
+            return
+        mechanism = values.get("sasl_mechanism", "PLAIN")
+        by_token = mechanism == "OAUTHBEARER"
+        yield from (
+            (name, f"sasl.mechanism={mechanism}")
+            for name in names
+            if (name in ("sasl.username", "sasl.password", "sasl.tokenauth") and by_token)
+            or (name.startswith("sasl.oauthbearer.") and not by_token)
+        )
 
 
 def _read_file(path: str | os.PathLike[str], known: Mapping[str, Any]) -> dict[str, str]:

@@ -19,7 +19,11 @@ MakeLogin = Callable[[], Awaitable["Login"]]
 
 
 def cluster_for(
-    settings: CommonSettings, *, allow_auto_topic_creation: bool = False, retry_timeout_ms: int = 60_000
+    settings: CommonSettings,
+    *,
+    allow_auto_topic_creation: bool = False,
+    retry_timeout_ms: int = 60_000,
+    max_age_s: float = float("inf"),
 ) -> Cluster:
     """Return a cluster, not started yet, that connects as the settings say."""
     uses_tls = settings.security_protocol in ("SSL", "SASL_SSL")
@@ -30,6 +34,8 @@ def cluster_for(
         request_timeout_s=settings.request_timeout_ms / 1000,
         setup_timeout_s=settings.socket_connection_setup_timeout_ms / 1000,
         retry_timeout_s=retry_timeout_ms / 1000,
+        retry_backoff_s=(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000),
+        max_age_s=max_age_s,
         tls=tls_context(settings) if uses_tls else None,
         authenticate=None
         if make_login is None

@@ -105,8 +105,8 @@ BUGS: Final = {
     "gaps-are-closed-too-early": Bug(
         "After a gap a partition begins its next epoch while batches with old numbers are left.",
         OnTheWay._maybe_start_again,
-        "elif numbered:",
-        "elif False:",
+        "if numbered:",
+        "if False:",
     ),
     "gaps-stay": Bug(
         "A partition with a gap in its numbers goes on in its epoch.",

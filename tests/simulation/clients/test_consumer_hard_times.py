@@ -123,6 +123,27 @@ def test_a_share_consumer_that_goes_while_it_joins_leaves_nothing_behind() -> No
     tell(story)
 
 
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_topic_that_is_made_again_is_read_from_its_beginning(member: str) -> None:
+    async def story(stage: Stage) -> None:
+        topic = await stage.topic()
+        await produce(stage, topic, *(b"old %d" % number for number in range(5)))
+        settings: dict[str, Any] = {**_EARLIEST, "metadata_max_age_ms": 2_000, **MEMBERS[member]}
+        settings["allow_auto_create_topics"] = False
+        async with Consumer(stage.bootstrap, group_id="g", **settings) as consumer:
+            consumer.subscribe([topic])
+            await next_values(consumer, 5)
+            await consumer.commit()
+            async with Admin(stage.bootstrap) as admin:
+                await admin.topics.delete(topic)
+                await admin.topics.create(topic, partitions=1)
+            new = [b"new %d" % number for number in range(20)]
+            await produce(stage, topic, *new)
+            assert await next_values(consumer, 20) == new
+
+    tell(story)
+
+
 async def _produce_to(stage: Stage, where: TopicPartition, *values: bytes) -> None:
     async with Producer(stage.bootstrap, linger_ms=0) as producer:
         for value in values:

@@ -392,3 +392,24 @@ def test_a_topic_that_is_made_again_while_an_answer_is_on_its_way_does_not_know_
         assert connection.in_flight == 1
 
     run(scene)
+
+
+def test_a_batch_that_may_still_come_is_not_sent_under_another_producer_id() -> None:
+    async def scene(world: World) -> None:
+        world.identity.take_another(7, (1 << 15) - 1)
+        await known(world, FIRST)
+        sent = world.send(FIRST, b"two")
+        await world.settle()
+        log = world.cluster.logs[FIRST]
+        assert log.values == [b"one", b"two"]
+        # The broker has forgotten all but a strange number. There is no epoch left to begin with.
+        log._remembered.clear()
+        log._remembered.append((90, 1))
+        world.cluster.connections[0].break_off()
+        await world.until_written([sent])
+        with pytest.raises(ClientError, match="may have been written"):
+            await sent.result()
+        assert log.values == [b"one", b"two"]
+        assert world.sender.accumulator.used_bytes == 0
+
+    run(scene)

@@ -39,7 +39,15 @@ class Road:
         self.identity = Identity()
         self.queues: dict[TopicPartition, list[Batch]] = {P0: [], P1: []}
         identity: Any = self.identity
-        self.way = OnTheWay(identity, self.queues.__getitem__, batches_max, numbers=numbers, renews=renews)
+        self.dropped: list[Batch] = []
+        self.way = OnTheWay(
+            identity,
+            self.queues.__getitem__,
+            self.dropped.append,
+            batches_max,
+            numbers=numbers,
+            renews=renews,
+        )
 
     def send(self, where: TopicPartition = P0, sequence: int = 0) -> Batch:
         batch = _batch(where, sequence)

@@ -47,7 +47,11 @@ class Admin(Opened):
         **settings: Any,
     ) -> None:
         chosen = AdminSettings.of(properties, bootstrap_servers=bootstrap_servers, **settings)
-        self._cluster = cluster_for(chosen, retry_timeout_ms=chosen.default_api_timeout_ms)
+        self._cluster = cluster_for(
+            chosen,
+            retry_timeout_ms=chosen.default_api_timeout_ms,
+            max_age_s=chosen.metadata_max_age_ms / 1000,
+        )
         self._routes = Routes(self._cluster, chosen.default_api_timeout_ms, chosen.request_timeout_ms)
 
     async def start(self) -> None:

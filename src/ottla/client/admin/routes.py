@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from typing import Any, NamedTuple, TypeVar
 
 from ottla.client.admin.results import Results
-from ottla.client.backoff import backoff_s
 from ottla.client.cluster import Cluster
 from ottla.client.connection import BrokerConnection
 from ottla.client.errors import BrokerError, ClientError, ConnectionLost, RequestTimedOut
@@ -167,7 +166,7 @@ class Routes:
         give_up_s = asyncio.get_running_loop().time() + self._timeout_s
         done: dict[K, V | ClientError] = {}
         pending = list(dict.fromkeys(keys))
-        waits = backoff_s()
+        waits = self.cluster.waits_s()
         attempt = 0
         while pending:
             outcomes = await _ask_where_placed(await place(pending, attempt), ask)

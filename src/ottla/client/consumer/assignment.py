@@ -20,6 +20,7 @@ from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.errors import ClientError
 from ottla.client.fetching import FetchedPartition, IsolationLevel, visible_among
 from ottla.model.ids import TopicPartition
+from ottla.model.uuid import Uuid
 from ottla.records.batch import BatchView, iter_batches
 
 
@@ -77,6 +78,8 @@ class PartitionState:
         self.last_stable_offset = -1
         self.log_start_offset = -1
         self.checked_epoch = -1
+        self.topic_id: Uuid | None = None
+        """Of which topic of this name the position is. None: of the one that answers next."""
         self.reset_to: str | int | None = None
         """Where to go instead of where auto.offset.reset says, when the user asked to seek there."""
         self.wait_until_s = 0.0
@@ -106,6 +109,7 @@ class PartitionState:
         self.fetch_epoch = position.leader_epoch
         self.status = Status.READY
         self.checked_epoch = -1
+        self.topic_id = None
         self.reset_to = None
 
     def need_reset(self, to: str | int | None = None) -> None:

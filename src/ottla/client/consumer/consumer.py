@@ -14,8 +14,8 @@ whenever it is called, what it returned before counts as handled.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, Self
+from collections.abc import Awaitable, Collection, Iterable, Mapping
+from typing import Any, Final, Self, TypeVar
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.assignment import Assignment, PartitionState, Position, Status
@@ -28,7 +28,7 @@ from ottla.client.consumer.offsets import CommitFailed, GroupOffsets
 from ottla.client.consumer.positions import Positions
 from ottla.client.consumer.record import ConsumerRecord, RecordMaker
 from ottla.client.consumer.settings import ConsumerSettings
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, RequestTimedOut
 from ottla.client.fetching import IsolationLevel
 from ottla.client.group import GroupMetadata, OffsetAndMetadata
 from ottla.client.journey import Listener, Stage, tell
@@ -44,6 +44,7 @@ _logger = logging.getLogger(__name__)
 # How long records may be handed over one by one before the rest of the client has its turn.
 _BREATH_S: Final = 0.01
 
+T = TypeVar("T")
 Offsets = Mapping[TopicPartition, int | OffsetAndMetadata]
 
 
@@ -327,13 +328,13 @@ class Consumer(Opened):
     ) -> dict[TopicPartition, FoundOffset | None]:
         """Return the first record at or after a time in milliseconds, of each partition, or None."""
         self._running()
-        found = await list_offsets(self._cluster, times, self._settings.isolation)
+        found = await self._in_time(list_offsets(self._cluster, times, self._settings.isolation))
         return {where: found.get(where) for where in times}
 
     async def partitions_for(self, topic: str) -> frozenset[TopicPartition]:
         """Return the partitions of a topic."""
         self._running()
-        view = (await self._cluster.refresh([topic])).topics.get(topic)
+        view = (await self._in_time(self._cluster.refresh([topic]))).topics.get(topic)
         return frozenset(TopicPartition(topic, number) for number in (view.partitions if view else ()))
 
     # How far the group is
@@ -346,7 +347,7 @@ class Consumer(Opened):
         chosen = self.positions() if offsets is None else _with_metadata(offsets)
         if chosen and self._membership is not None and self._membership.metadata.generation < 0:
             raise CommitFailed("this consumer is not in its group now: call poll to join again")
-        await self._offsets.commit(chosen, self.group_metadata)
+        await self._in_time(self._offsets.commit(chosen, self.group_metadata))
         if self._journey is not None:
             for where, item in chosen.items():
                 tell(self._journey, Stage.COMMITTED, *where, item.offset, group_id=self._settings.group_id)
@@ -359,7 +360,7 @@ class Consumer(Opened):
         if self._offsets is None:
             raise ClientError("committed needs a group.id")
         wanted = list(partitions)
-        found = await self._offsets.fetch(wanted)
+        found = await self._in_time(self._offsets.fetch(wanted))
         return {where: found.get(where) for where in wanted}
 
     def group_metadata(self) -> GroupMetadata:
@@ -414,12 +415,21 @@ class Consumer(Opened):
         if self._offsets is not None and self._settings.enable_auto_commit:
             await self._commit_quietly(self.positions())
 
+    async def _in_time(self, call: Awaitable[T]) -> T:
+        timeout_ms = self._settings.default_api_timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await call
+        except TimeoutError:
+            raise RequestTimedOut(
+                f"the brokers did not answer within default.api.timeout.ms ({timeout_ms}): try again later"
+            ) from None
+
     async def _commit_quietly(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit on behalf of the user, who did not ask for it, so errors go only to the log."""
         try:
-            async with asyncio.timeout(self._settings.default_api_timeout_ms / 1000):
-                await self.commit(offsets)
-        except (ClientError, TimeoutError) as error:
+            await self.commit(offsets)
+        except ClientError as error:
             _logger.warning(
                 "cannot commit the offsets of group %r automatically: %s", self._settings.group_id, error
             )
@@ -439,7 +449,7 @@ class Consumer(Opened):
     ) -> dict[TopicPartition, int]:
         self._running()
         seen = self._settings.isolation if isolation is None else isolation
-        found = await list_offsets(self._cluster, dict.fromkeys(partitions, place), seen)
+        found = await self._in_time(list_offsets(self._cluster, dict.fromkeys(partitions, place), seen))
         return {where: item.offset for where, item in found.items()}
 
     def _refuse_two_at_once(self) -> None:

@@ -27,6 +27,7 @@ from ottla.client.fetching import (
     request_timeout_s,
 )
 from ottla.client.journey import Listener, Stage, tell
+from ottla.model.uuid import Uuid
 from ottla.records.errors import RecordsError
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest
@@ -213,8 +214,9 @@ class Fetcher:
             if not answer.error_code.retriable and answer.error_code is not ErrorCode.NONE:
                 raise BrokerError(answer.error_code, f"broker {node_id} refused a fetch")
             return
+        by_id = version >= FIRST_VERSION_BY_ID
         for fetched in fetched_partitions(answer, topology, asked):
-            self._take(fetched)
+            self._take(fetched, topology.topics[fetched.where.topic].topic_id if by_id else None)
 
     def _partition(self, state: PartitionState) -> FetchPartition:
         view = self._cluster.topology.leader_of(state.where)
@@ -225,10 +227,28 @@ class Fetcher:
             partition_max_bytes=self._limits.partition_max_bytes,
         )
 
-    def _take(self, fetched: FetchedPartition) -> None:
+    def _is_of_another_topic(self, state: PartitionState, topic_id: Uuid) -> bool:
+        """Say whether the topic was made again since. Then nothing of it was read, whatever the offset is."""
+        known, state.topic_id = state.topic_id, topic_id
+        if known is None or known == topic_id:
+            return False
+        if self._settings.reset_policy == "none":
+            state.topic_id = known
+            self._put_off([state])
+            self.fail(OffsetOutOfRange({state.where: state.fetch_offset}))
+        else:
+            _logger.warning("the topic of %s was made again: it is read from its beginning", state.where)
+            state.need_reset("earliest")
+        return True
+
+    def _take(self, fetched: FetchedPartition, topic_id: Uuid | None) -> None:
         state = self._assignment.states.get(fetched.where)
         if state is None or state.status is not Status.READY or state.fetch_offset != fetched.fetch_offset:
             # It was given up or moved on while the answer was under way.
+            return
+        # The leader knows the topic by this id, also if the offset is not there.
+        is_known = fetched.error_code in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE)
+        if is_known and topic_id is not None and self._is_of_another_topic(state, topic_id):
             return
         if fetched.error_code is not ErrorCode.NONE:
             self._refused(state, fetched)

@@ -1,7 +1,7 @@
 """The consumer's properties."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,14 @@ _OF_CLASSIC_GROUPS: Final = {
     "partition_assignment_strategy": "set group.remote.assignor",
 }
 _OF_CONSUMER_GROUPS: Final = {"group_remote_assignor": "set partition.assignment.strategy"}
+# What only a member of a group has.
+_OF_MEMBERS: Final = (
+    *_OF_CLASSIC_GROUPS,
+    *_OF_CONSUMER_GROUPS,
+    "group_protocol",
+    "max_poll_interval_ms",
+    "auto_commit_interval_ms",
+)
 _DURATION: Final = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
     re.IGNORECASE,
@@ -117,6 +125,17 @@ class ConsumerSettings(CommonSettings):
             if values.get(field) is not None:
                 name = field.replace("_", ".")
                 raise InvalidProperty(f"{name} has no effect with group.protocol={protocol}: {instead}")
+        if values.get("enable_auto_commit") and values.get("group_id") is None:
+            raise InvalidProperty("enable.auto.commit needs a group.id: without one, nothing is committed")
+        super()._check_given(values)
+
+    @classmethod
+    def _without_effect(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        yield from super()._without_effect(values)
+        if values.get("group_id") is None:
+            yield from ((name.replace("_", "."), "no group.id") for name in _OF_MEMBERS)
+        elif values.get("enable_auto_commit") is False:
+            yield "auto.commit.interval.ms", "enable.auto.commit=false"
 
     @property
     def assignors(self) -> tuple[Assignor, ...]:

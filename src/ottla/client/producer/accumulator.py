@@ -170,6 +170,13 @@ class Accumulator:
             del self._queues[where]
         return batch
 
+    def take_out(self, batch: Batch) -> None:
+        """Take a batch out of its queue, wherever it is."""
+        queue = self._queues[batch.where]
+        queue.remove(batch)
+        if not queue:
+            del self._queues[batch.where]
+
     def put_back(self, batch: Batch) -> None:
         """Put a batch back in front of everything that was made after it."""
         queue = self._queues.setdefault(batch.where, deque())

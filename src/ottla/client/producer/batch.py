@@ -38,6 +38,7 @@ class Batch:
         "base_sequence",
         "created_s",
         "encoded",
+        "may_still_come",
         "ordinal",
         "records",
         "retry_at_s",
@@ -58,6 +59,8 @@ class Batch:
         self.encoded: bytearray | None = None
         self.topic_id = ZERO_UUID
         """The topic that it was sent to last. Under the same name there may be another by now."""
+        self.may_still_come = False
+        """Whether a copy of it that nobody answered may be on its way."""
         self.attempts = 0
         self.retry_at_s = 0.0
         self._done = False
@@ -100,6 +103,7 @@ class Batch:
         for half, start, stop in zip(halves, (0, middle), (middle, len(self.records)), strict=True):
             half.records = [(place, *record[1:]) for place, record in enumerate(self.records[start:stop])]
             half.attempts = 1
+            half.may_still_come = self.may_still_come
             if self.base_sequence >= 0:
                 half.base_sequence = (self.base_sequence + start) % (1 << 31)
         # Together they give back what was taken for the whole, not a byte more or less.

@@ -68,17 +68,21 @@ class ProducerIdentity:
         numbers.next_sequence = (sequence + records) % _SEQUENCES
         return sequence
 
-    def start_again(self, where: TopicPartition) -> None:
-        """Begin the next epoch of a partition. After the last one, another producer id is needed."""
+    def start_again(self, where: TopicPartition) -> bool:
+        """Begin the next epoch of a partition. After the last one, another producer id is needed.
+
+        Returns whether the id stays: then brokers refuse whatever of the earlier epochs is still on its way.
+        """
         numbers = self._numbers.pop(where, None)
         if numbers is None:
-            return
+            return True
         if numbers.producer_epoch < _EPOCH_MAX:
             self._numbers[where] = _Numbers(numbers.producer_id, numbers.producer_epoch + 1)
-            return
+            return True
         self._known_in.pop(where, None)
         if numbers.producer_id == self.producer_id:
             self.producer_id = self.producer_epoch = -1
+        return False
 
     def acknowledged(
         self, where: TopicPartition, base_sequence: int, records: int, topic_id: Uuid = ZERO_UUID

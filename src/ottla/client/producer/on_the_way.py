@@ -21,14 +21,16 @@ from ottla.model.uuid import Uuid
 class OnTheWay:
     """The batches between queue and answer.
 
-    `queued` returns what waits for a partition. `numbers` says whether batches have numbers, and `renews`
-    whether the producer itself may begin an epoch; in a transaction the coordinator does.
+    `queued` returns what waits for a partition, and `drop` fails some of it. `numbers` says whether batches
+    have numbers, and `renews` whether the producer itself may begin an epoch; in a transaction the
+    coordinator does.
     """
 
     def __init__(
         self,
         identity: ProducerIdentity,
         queued: Callable[[TopicPartition], list[Batch]],
+        drop: Callable[[Batch], None],
         batches_max: int,
         *,
         numbers: bool,
@@ -36,6 +38,7 @@ class OnTheWay:
     ) -> None:
         self._identity = identity
         self._queued = queued
+        self._drop = drop
         self._batches_max = batches_max
         self._numbers = numbers
         self._renews = renews
@@ -104,12 +107,17 @@ class OnTheWay:
         numbered = [batch for batch in self._queued(where) if batch.base_sequence >= 0]
         if where in self._out_of_order:
             # What followed the refused batch was refused as well, so nothing of this is in the log.
-            self._identity.start_again(where)
+            self._out_of_order.discard(where)
+            self._with_gap.discard(where)
+            keeps_id = self._identity.start_again(where)
             for batch in numbered:
                 batch.renumber()
-        elif numbered:
+                if batch.may_still_come and not keeps_id:
+                    # Under another id, nothing would keep out the copy that is on its way.
+                    self._drop(batch)
             return
-        elif not self._identity.is_complete_in(where):
+        if numbered:
+            return
+        if not self._identity.is_complete_in(where):
             self._identity.start_again(where)
-        self._out_of_order.discard(where)
         self._with_gap.discard(where)

@@ -72,6 +72,7 @@ class Sender:
         self._on_the_way = OnTheWay(
             identity,
             self.accumulator.queued,
+            self._drop,
             settings.max_in_flight_requests_per_connection,
             numbers=settings.is_idempotent,
             renews=settings.is_idempotent and gate.transactional_id is None,
@@ -318,6 +319,7 @@ class Sender:
         for batch in batches:
             if batch not in self._on_the_way:
                 continue
+            batch.may_still_come = True
             if error.retriable:
                 self._try_again(batch, error)
             else:
@@ -387,6 +389,12 @@ class Sender:
     def _refused(self, batch: Batch, error: ClientError) -> None:
         self._fail(batch, error)
         self._on_the_way.came_home(batch)
+
+    def _drop(self, batch: Batch) -> None:
+        """Fail a batch that waits, and that may be in the log by now."""
+        self.accumulator.take_out(batch)
+        why = "it may have been written, and the producer has used up its epochs"
+        self._fail(batch, ClientError(f"a batch for {batch.where} was not acknowledged: {why}"))
 
     def _expire(self, now_s: float) -> None:
         for batch in self.accumulator.expired(now_s - self._settings.delivery_timeout_ms / 1000):

@@ -1,6 +1,8 @@
 """The producer's properties."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ottla.client.properties import LONG_MAX, CommonSettings, InvalidProperty, prop
 
@@ -54,6 +56,8 @@ class ProducerSettings(CommonSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.compression_gzip_level == 0:
+            raise InvalidProperty("compression.gzip.level is 0: it must be -1, or from 1 to 9")
         if self.transactional_id is not None and not self.is_idempotent:
             raise InvalidProperty("transactional.id needs acks=all and enable.idempotence=true")
         if self.is_idempotent and self.max_in_flight_requests_per_connection > 5:
@@ -63,6 +67,27 @@ class ProducerSettings(CommonSettings):
             )
         if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
             raise InvalidProperty("delivery.timeout.ms must be at least linger.ms + request.timeout.ms")
+
+    @classmethod
+    def _check_given(cls, values: Mapping[str, Any]) -> None:
+        acks = values.get("acks", "all")
+        if values.get("enable_idempotence") and acks not in ("all", "-1"):
+            raise InvalidProperty(
+                f"enable.idempotence needs acks=all, and acks is {acks}: leave one of them out"
+            )
+        super()._check_given(values)
+
+    @classmethod
+    def _without_effect(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        yield from super()._without_effect(values)
+        codec = values.get("compression_type", "none")
+        yield from (
+            (f"compression.{name}.level", f"compression.type={codec}")
+            for name in ("gzip", "lz4", "zstd")
+            if name != codec
+        )
+        if values.get("transactional_id") is None:
+            yield "transaction.timeout.ms", "no transactional.id"
 
     @property
     def required_acks(self) -> int:
