@@ -47,6 +47,7 @@ COMMANDS: Final = {
     "registry": ("ottla.cli.schemas.registry", "registry", "Run a schema registry until it is stopped."),
     "schema": ("ottla.cli.schemas.schema", "schema", "Schemas: list, get, register, check, diff, delete."),
     "connect": ("ottla.cli.connect", "connect", "Run a worker of connectors until it is stopped."),
+    "table": ("ottla.cli.table", "table", "Topics that are tables: create, list, delete."),
     "storage": (
         "ottla.cli.directories.storage",
         "storage",

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from ottla.connect.configs.keys import Importance, Key, Kind, one_of
 from ottla.connect.connectors import file_stream, http
+from ottla.connect.connectors.lake import sink as lake_sink
 from ottla.connect.connectors.spark import sink as spark_sink
 from ottla.connect.connectors.spark import source as spark_source
 from ottla.connect.connectors.sql import postgres_changes, table_sink, table_source
@@ -139,6 +140,7 @@ def all_plugins() -> Plugins:
         postgres_changes,
         http,
         spark_source,
+        lake_sink,
         spark_sink,
         transforms,
     )

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ottla.client.consumer.record import ConsumerRecord
-from ottla.connect.connectors.spark import batches, sink
+from ottla.connect.connectors import file_batches as batches
+from ottla.connect.connectors.spark import sink
 from ottla.connect.connectors.spark.sink import SparkSinkTask, local_path
 from ottla.connect.data.record import Record
 from ottla.connect.data.schema import INT64, struct

@@ -108,6 +108,8 @@ class FileStreamSourceTask(SourceTask):
 class FileStreamSinkTask:
     """Appends each value as a line."""
 
+    commit_interval_s = None
+
     def __init__(self, config: Config) -> None:
         if not config.get("file"):
             raise ConnectError(

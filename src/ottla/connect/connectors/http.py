@@ -107,6 +107,8 @@ class HttpSinkTask:
     A record is sent again if it is not known whether it arrived, with the same `Idempotency-Key`.
     """
 
+    commit_interval_s = None
+
     def __init__(self, config: Config) -> None:
         self._config = config
         self._converter = JsonConverter({"schemas.enable": "false", "decimal.format": "NUMERIC"})

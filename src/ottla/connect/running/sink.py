@@ -169,9 +169,15 @@ class SinkRun:
                 ready()
             # A task that waits for more has time to commit, and nobody has to wait for the end of the
             # interval.
-            if self._put and (not records or loop.time() - committed_s >= self._flush_interval_s):
+            if self._put and self._is_time_to_commit(loop.time() - committed_s, has_time=not records):
                 await self._commit()
                 committed_s = loop.time()
+
+    def _is_time_to_commit(self, since_s: float, *, has_time: bool) -> bool:
+        wanted_s = self._task.commit_interval_s
+        if wanted_s is not None:
+            return since_s >= wanted_s
+        return has_time or since_s >= self._flush_interval_s
 
     async def _take(self, records: list[ConsumerRecord]) -> None:
         for topic in {record.topic for record in records} - self._topics:

@@ -62,6 +62,9 @@ class SinkContext:
 class SinkTask(Protocol):
     """Writes records."""
 
+    commit_interval_s: float | None
+    """How often what was put is made durable. None: as the worker says, and whenever nothing waits."""
+
     async def start(self, context: SinkContext) -> None:
         """Open the target."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ottla.connect.configs.keys import Importance, Key, Kind, at_least
-from ottla.connect.connectors.spark.batches import BATCH, Batches
+from ottla.connect.connectors.file_batches import BATCH, Batches
 from ottla.connect.connectors.spark.shared_session import shared_session
 from ottla.connect.data.record import Record
 from ottla.connect.errors import ConnectError
@@ -73,6 +73,8 @@ def local_path(config: Config) -> Path | None:
 
 class SparkSinkTask:
     """Collects records, and has Spark write them."""
+
+    commit_interval_s = None
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -135,7 +137,7 @@ class SparkSinkTask:
             await asyncio.to_thread(self._write, records)
 
     def _write(self, records: Sequence[Record]) -> None:
-        from ottla.connect.connectors.spark.tables import to_tables
+        from ottla.connect.data.arrow import to_tables
 
         tables = to_tables([record for record in records if record.value is not None])
         if self._directory is None:

@@ -129,7 +129,7 @@ class SparkSourceTask(SourceTask):
         return rows
 
     def _records(self, frame: Any, partition: dict[str, Any], offset: Any) -> list[Record]:
-        from ottla.connect.connectors.spark.tables import row_schema
+        from ottla.connect.data.arrow import row_schema
 
         table = frame.toArrow()
         schema = row_schema(table.schema)

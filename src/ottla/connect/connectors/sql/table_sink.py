@@ -60,6 +60,8 @@ _KEYS: Final = (
 class TableSinkTask:
     """Writes records to tables."""
 
+    commit_interval_s = None
+
     def __init__(self, config: Config) -> None:
         self._config = config
         self._mode = config.get("insert.mode", "insert")

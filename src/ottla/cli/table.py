@@ -1,0 +1,186 @@
+"""`ottla table`: topics that are tables of Delta Lake, Iceberg or Parquet, by connectors of a worker."""
+
+from typing import Any
+
+import click
+
+from ottla.cli.failure import Failure
+from ottla.cli.output import confirm, json_option, show_done, show_rows
+from ottla.cli.satellites import missing_extra
+
+_PREFIX = "table-"
+_CLASS = "ottla.connect.TableSinkConnector"
+_CONFLUENT = "io.confluent.connect"
+_CONVERTERS = {
+    "json": "org.apache.kafka.connect.json.JsonConverter",
+    "avro": f"{_CONFLUENT}.avro.AvroConverter",
+    "protobuf": f"{_CONFLUENT}.protobuf.ProtobufConverter",
+    "json-schema": f"{_CONFLUENT}.json.JsonSchemaConverter",
+    "text": "org.apache.kafka.connect.storage.StringConverter",
+}
+_WITHOUT_REGISTRY = ("json", "text")
+_connect_option = click.option(
+    "--connect",
+    "url",
+    default="http://127.0.0.1:8083",
+    show_default=True,
+    envvar="OTTLA_CONNECT",
+    metavar="URL",
+    help="A worker of connectors: `ottla connect` starts one. It may have USER:PASSWORD@.",
+)
+
+
+@click.group()
+def table() -> None:
+    """Topics that are tables of Delta Lake, Iceberg or Parquet."""
+
+
+@table.command()
+@click.argument("topic")
+@click.option(
+    "--format", "kind", type=click.Choice(("delta", "iceberg", "parquet")), required=True, help="The format."
+)
+@click.option("--location", required=True, help="The directory or address (s3://...) of the table.")
+@click.option(
+    "--values",
+    type=click.Choice(tuple(_CONVERTERS)),
+    default="json",
+    show_default=True,
+    help="What values are. avro, protobuf and json-schema need --registry.",
+)
+@click.option("--registry", metavar="URL", envvar="OTTLA_REGISTRY", help="A schema registry.")
+@click.option("--upsert", is_flag=True, help="Each key has one row; a record without a value removes it.")
+@click.option("--key", "keys", metavar="COLUMN", multiple=True, help="A column of the key. Can be repeated.")
+@click.option(
+    "--partition-by",
+    "parts",
+    metavar="COLUMN",
+    multiple=True,
+    help="What divides the table: a column, or day(COLUMN) and the like. Can be repeated.",
+)
+@click.option(
+    "--every-ms", type=click.IntRange(1), default=10_000, show_default=True, help="How often to commit."
+)
+@click.option(
+    "--tasks", type=click.IntRange(1), default=1, show_default=True, help="How many tasks share it."
+)
+@click.option(
+    "--set", "more", metavar="KEY=VALUE", multiple=True, help="Another key of the connector. Can be repeated."
+)
+@_connect_option
+@json_option
+def create(
+    topic: str,
+    kind: str,
+    location: str,
+    values: str,
+    registry: str | None,
+    upsert: bool,
+    keys: tuple[str, ...],
+    parts: tuple[str, ...],
+    every_ms: int,
+    tasks: int,
+    more: tuple[str, ...],
+    url: str,
+    as_json: bool,
+) -> None:
+    """Make TOPIC a table, or change how it is made one.
+
+    A worker of connectors copies it from then on, each record exactly once.
+    """
+    from ottla.cli.profiles import parse_assignments
+
+    config = {
+        "connector.class": _CLASS,
+        "topics": topic,
+        "tasks.max": str(tasks),
+        "table.format": kind,
+        "table.location": location,
+        "table.mode": "upsert" if upsert else "append",
+        "table.key.columns": ",".join(keys),
+        "table.partition.by": ",".join(parts),
+        "table.commit.interval.ms": str(every_ms),
+        **_converters(values, registry, reads_keys=upsert and not keys),
+        **parse_assignments(more, "--set"),
+    }
+    given = {name: text for name, text in config.items() if text}
+    _ask(url, "PUT", f"/connectors/{_PREFIX}{topic}/config", given)
+    show_done(f"topic {topic} becomes the {kind} table {location}", as_json, topic=topic, location=location)
+
+
+def _converters(values: str, registry: str | None, *, reads_keys: bool) -> dict[str, str]:
+    """Return the keys that say how records are read."""
+    if values not in _WITHOUT_REGISTRY and registry is None:
+        raise Failure(f"values of {values} need a schema registry; name it with --registry")
+    found = {}
+    for side in ("value", "key") if reads_keys else ("value",):
+        found[f"{side}.converter"] = _CONVERTERS[values]
+        if values == "json":
+            found[f"{side}.converter.schemas.enable"] = "false"
+        elif values not in _WITHOUT_REGISTRY and registry is not None:
+            found[f"{side}.converter.schema.registry.url"] = registry
+    return found
+
+
+@table.command("list")
+@_connect_option
+@json_option
+def list_tables(url: str, as_json: bool) -> None:
+    """List the topics that are tables."""
+    rows = []
+    answer = _ask(url, "GET", "/connectors?expand=info&expand=status")
+    for found in answer.values():
+        config = found["info"]["config"]
+        if config.get("connector.class") != _CLASS:
+            continue
+        tasks = found["status"]["tasks"]
+        failed = [task for task in tasks if task["state"] == "FAILED"]
+        rows.append(
+            {
+                "topic": config.get("topics") or config.get("topics.regex", ""),
+                "format": config["table.format"],
+                "location": config["table.location"],
+                "state": "FAILED" if failed else found["status"]["connector"]["state"],
+                "tasks": len(tasks),
+                "reason": failed[0].get("trace", "").strip().splitlines()[-1:]
+                if failed and as_json
+                else None,
+            }
+        )
+    rows.sort(key=lambda row: str(row["topic"]))
+    if not as_json:
+        rows = [{name: cell for name, cell in row.items() if name != "reason"} for row in rows]
+    show_rows(rows, as_json, "no topic is a table; `ottla table create` makes one")
+
+
+@table.command()
+@click.argument("topic")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_connect_option
+@json_option
+def delete(topic: str, yes: bool, url: str, as_json: bool) -> None:
+    """Copy TOPIC to its table no more. The table itself stays."""
+    confirm(f"stop copying {topic} to its table?", yes)
+    _ask(url, "DELETE", f"/connectors/{_PREFIX}{topic}")
+    show_done(f"topic {topic} is copied no more; its table stays", as_json, topic=topic)
+
+
+def _ask(url: str, method: str, path: str, body: Any = None) -> Any:
+    """Ask a worker, and return its answer."""
+    try:
+        import httpx
+    except ImportError as error:
+        raise missing_extra("tables", error) from error
+    try:
+        answer = httpx.request(method, f"{url.rstrip('/')}{path}", json=body, timeout=60, trust_env=False)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Failure(
+            f"no worker of connectors answers: {error}; start one with `ottla connect`, or name it with --connect"
+        ) from error
+    if answer.is_success:
+        return answer.json() if answer.content else None
+    try:
+        reason = str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        reason = answer.text
+    raise Failure(f"the worker refused: {reason.strip() or answer.status_code}")

@@ -1,0 +1,1 @@
+"""Topics that are tables: Delta Lake, Iceberg and plain Parquet."""
