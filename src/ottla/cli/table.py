@@ -1,5 +1,6 @@
 """`ottla table`: topics that are tables of Delta Lake, Iceberg or Parquet, by connectors of a worker."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -90,12 +91,14 @@ def create(
     """
     from ottla.cli.profiles import parse_assignments
 
+    # The worker has another working directory.
+    where = location if "://" in location else str(Path(location).absolute())
     config = {
         "connector.class": _CLASS,
         "topics": topic,
         "tasks.max": str(tasks),
         "table.format": kind,
-        "table.location": location,
+        "table.location": where,
         "table.mode": "upsert" if upsert else "append",
         "table.key.columns": ",".join(keys),
         "table.partition.by": ",".join(parts),
@@ -105,7 +108,7 @@ def create(
     }
     given = {name: text for name, text in config.items() if text}
     _ask(url, "PUT", f"/connectors/{_PREFIX}{topic}/config", given)
-    show_done(f"topic {topic} becomes the {kind} table {location}", as_json, topic=topic, location=location)
+    show_done(f"topic {topic} becomes the {kind} table {where}", as_json, topic=topic, location=where)
 
 
 def _converters(values: str, registry: str | None, *, reads_keys: bool) -> dict[str, str]:
@@ -175,7 +178,7 @@ def _ask(url: str, method: str, path: str, body: Any = None) -> Any:
         answer = httpx.request(method, f"{url.rstrip('/')}{path}", json=body, timeout=60, trust_env=False)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Failure(
-            f"no worker of connectors answers: {error}; start one with `ottla connect`, or name it with --connect"
+            f"no worker of connectors answers: {error}; run `ottla connect`, or name one with --connect"
         ) from error
     if answer.is_success:
         return answer.json() if answer.content else None
