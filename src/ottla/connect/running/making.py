@@ -96,6 +96,11 @@ class TaskMaker:
             "auto_offset_reset": "earliest",
             "isolation_level": "read_committed",
         }
+        overrides = {**self._properties, **self._settings.clients, **config}
+        if not any(name.endswith("group.protocol") for name in overrides):
+            # What a dead worker has had is free when the workers notice that it is dead, and not later.
+            defaults["session_timeout_ms"] = str(self._settings.session_timeout_ms)
+            defaults["heartbeat_interval_ms"] = str(self._settings.heartbeat_interval_ms)
         found = self._settings.client("consumer", self._properties, config, **defaults)
         return {**found, "enable.auto.commit": "false"}
 
