@@ -1,6 +1,7 @@
 """Requests between satellites of one process: they reach applications without a network."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -48,6 +49,11 @@ class SatelliteNetwork:
         await app(scope, receive, send)
         named = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
         return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]), named
+
+    @asynccontextmanager
+    async def stream(self, method: str, url: str, **parts: Any) -> AsyncIterator[httpx.Response]:
+        """Send a request whose answer is read in parts."""
+        yield await self.request(method, url, **parts)
 
     async def request(
         self, method: str, url: str, content: bytes = b"", headers: Mapping[str, str] | None = None

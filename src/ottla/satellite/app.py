@@ -55,6 +55,8 @@ class Received:
     user: str | None = None
     is_forwarded: bool = False
     """Whether another instance has signed it."""
+    address: str = ""
+    """Where the connection comes from."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,7 @@ def read_request(request: Request, data: bytes) -> Received:
         data,
         request.scope.get("user"),
         "forwarded" in request.scope,
+        request.client.host if request.client else "",
     )
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, Final
 
@@ -195,6 +196,11 @@ class Web:
         if self._faults.strikes("an answer that is lost"):
             raise httpx.ReadTimeout(f"{url} does not answer: {headers['Idempotency-Key']}")
         return httpx.Response(200)
+
+    @asynccontextmanager
+    async def stream(self, method: str, url: str, **parts: Any) -> AsyncIterator[httpx.Response]:
+        """Do the same, with an answer that could be read in parts."""
+        yield await self.request(method, url, **parts)
 
     async def aclose(self) -> None:
         """Nothing is open."""

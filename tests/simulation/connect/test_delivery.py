@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -43,6 +45,10 @@ class _Web:
             return httpx.Response(503, headers={"Retry-After": "7"})
         self.bodies.append(content.decode())
         return httpx.Response(200)
+
+    @asynccontextmanager
+    async def stream(self, method: str, url: str, **parts: Any) -> AsyncIterator[httpx.Response]:
+        yield await self.request(method, url, **parts)
 
     async def aclose(self) -> None:
         pass

@@ -7,6 +7,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from typing import Any, Final
 
+from ottla.registry.checking.fair_places import FairPlaces, TooManyWait
 from ottla.registry.checking.questions import Failure, Question, decode_answer, encode_question
 from ottla.registry.checking.worker import CPU_S, HEADER_BYTES, MEMORY_BYTES
 from ottla.registry.errors import RegistryError
@@ -30,8 +31,7 @@ class WorkerPool:
         )
         self._idle: list[Process] = []
         self._all: set[Process] = set()
-        self._free = asyncio.Semaphore(_PROCESSES)
-        self._waiting = 0
+        self._places = FairPlaces(_PROCESSES, _WAITING_MAX)
 
     async def start(self) -> None:
         """Start one process, so that the first question need not wait for it."""
@@ -44,14 +44,11 @@ class WorkerPool:
 
     async def ask(self, question: Question) -> Any:
         """Return the answer to a question. Raises RegistryError if too many others wait."""
-        if self._waiting >= _WAITING_MAX:
-            raise RegistryError(503, "Too many schemas wait to be looked at: try again")
-        self._waiting += 1
         try:
-            async with self._free:
+            async with self._places.place():
                 return await self._ask(question)
-        finally:
-            self._waiting -= 1
+        except TooManyWait:
+            raise RegistryError(503, "Too many schemas wait to be looked at: try again") from None
 
     async def _ask(self, question: Question) -> Any:
         process = self._idle.pop() if self._idle else await self._spawn()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ottla.registry.checking.fair_places import REQUESTER
 from ottla.registry.service import Registry
 from ottla.registry.serving import bodies
 from ottla.registry.serving.call import Call, Change, NoContent, Text
@@ -31,6 +32,7 @@ class RegistryApi(Api):
     async def answer(self, route: Route, received: Received, content_type: str) -> Reply:
         """Answer, or have a change written by the instance that writes."""
         registry = self._registry
+        REQUESTER.set(received.user or received.address)
         call = Call(registry, received.path, received.query, received.data)
         answer = await registry.answers.settle(lambda: route.handler(call))
         if isinstance(answer, Change):
