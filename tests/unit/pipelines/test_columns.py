@@ -193,3 +193,12 @@ def test_rows_of_a_partition_keep_their_order() -> None:
     pieces = rows_by_partition(np.array([1, 0, 1, 2, 0, 1]))
 
     assert [(number, rows.to_pylist()) for number, rows in pieces] == [(0, [1, 4]), (1, [0, 2, 5]), (2, [3])]
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3, 16, 1_000])
+def test_keyed_rows_are_where_other_clients_look_for_them(partitions: int) -> None:
+    keys = [b"customer-%d" % number for number in range(200)]
+    hashes = [murmur2(key) for key in keys]
+    assert any(found >> 31 for found in hashes), "a hash may be negative, as Java has it"
+    chosen = choose_partitions(pa.array(keys, pa.binary()), None, partitions, 0).tolist()
+    assert chosen == [(found & 0x7FFFFFFF) % partitions for found in hashes]

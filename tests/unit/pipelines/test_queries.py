@@ -1,6 +1,6 @@
 """From a definition to queries, with frames that only remember what was done to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -412,3 +412,49 @@ def test_a_key_must_be_among_the_columns() -> None:
         to_rows(frame, ("customer", "city"))
     with pytest.raises(InvalidPipeline, match=message):
         to_registered_rows(frame, ("customer", "city"), "t", "http://r")
+
+
+@pytest.mark.parametrize(("records", "is_kept"), [(100_000, True), (100_001, False)])
+def test_a_table_is_kept_by_a_worker_unless_it_is_too_large(
+    monkeypatch: pytest.MonkeyPatch, records: int, is_kept: bool
+) -> None:
+    closed: list[bool] = []
+    asked: list[Any] = []
+
+    def count(link: Any, options: Any) -> int:
+        asked.append(options)
+        return records
+
+    def read(options: Any, schema: Any) -> Iterator[Any]:
+        assert options is asked[0]
+        yield schema.names
+
+    monkeypatch.setattr(
+        frames, "Link", lambda _properties: SimpleNamespace(close=lambda: closed.append(True))
+    )
+    monkeypatch.setattr(frames, "count_records", count)
+    monkeypatch.setattr(frames, "read_table", read)
+    made: list[Any] = []
+    spark: Any = SimpleNamespace(
+        range=lambda *told: SimpleNamespace(mapInArrow=lambda *rows: made.append((told, *rows)) or "frame")  # type: ignore[func-returns-value]
+    )
+    reader = FrameReader(spark, {"kafka.bootstrap.servers": "b:1", "maxOffsetsPerTrigger": "5"})
+    kept: Any = reader._kept_table(TopicInput("t", "bytes", is_table=True))
+    assert closed == [True]
+    assert asked[0].subscription.topics == ("t",)
+    if not is_kept:
+        assert (kept, made) == (None, [])
+        return
+    assert kept == "frame"
+    ((told, rows, schema),) = made
+    # One row in, the whole table out.
+    assert told == (0, 1, 1, 1)
+    columns = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
+    assert schema.fieldNames() == columns
+    assert list(rows(iter(["one batch"]))) == [columns]
+    assert list(rows(iter([]))) == []
+
+
+def test_a_table_behind_spark_connect_is_read_by_the_server() -> None:
+    remote: Any = Remote()
+    assert FrameReader(remote, {})._kept_table(TopicInput("t", "bytes", is_table=True)) is None
