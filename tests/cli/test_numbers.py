@@ -72,7 +72,7 @@ def _arguments(command: click.Command) -> Iterator[str]:
 
 
 # A benchmark and satellites would run on.
-RUN_ON = ("bench", "registry", "connect", "mirror")
+RUN_ON = ("bench", "registry", "connect", "console", "mirror")
 OPTIONS = [option for option in numeric_options(main) if option.path[0] != "up"]
 
 
