@@ -4,8 +4,8 @@
     make mutants WHAT=broker/produce SEED=7 TIMES=50
     make mutants CHANGED=1               only lines that differ from main; BASE=HEAD~3 for another base
 
-Each result says where, what was changed and how many tests ran. Quick tests are asked first, and those beside a
-node about what the quick ones let pass. Nothing in the tree is changed while it runs.
+Each result says where, what was changed and how many tests ran. Quick tests are asked first, and those beside
+a node about what the quick ones let pass. Nothing in the tree is changed while it runs.
 """
 
 import argparse
