@@ -9,6 +9,7 @@ bits 7-15  unused, 0
 """
 
 from enum import IntEnum
+from typing import Final
 
 from ottla.records.errors import UnknownCodec
 
@@ -36,6 +37,10 @@ class TimestampType(IntEnum):
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
+
+CODEC_ID_MAX: Final = max(Codec).value
+CODEC_NAMES: Final = tuple(codec.name.lower() for codec in Codec)
+"""What settings call them."""
 
 # Calling an enum class costs about five times as much as a look-up, and every produced batch asks.
 _CODECS = tuple(Codec)

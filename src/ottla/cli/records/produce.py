@@ -18,6 +18,7 @@ from ottla.cli.numbers import INT32_MAX, INT64_MAX, PARTITION
 from ottla.cli.output import Tally, json_option, say, show_done
 from ottla.cli.profiles import cluster_options
 from ottla.cli.records.templates import unescape
+from ottla.records.attributes import CODEC_NAMES
 from ottla.records.json_records import ENCODINGS, PLAIN, check_fields, decode_bytes, told, told_header
 
 _STDIN: Final = 0
@@ -93,7 +94,7 @@ class Given(NamedTuple):
 @click.option(
     "-z",
     "--compression",
-    type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")),
+    type=click.Choice(CODEC_NAMES),
     help="The compression of batches.",
 )
 @click.option(

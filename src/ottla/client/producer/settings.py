@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.client.properties import LONG_MAX, CommonSettings, InvalidProperty, prop
+from ottla.records.attributes import CODEC_NAMES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +33,7 @@ class ProducerSettings(CommonSettings):
     delivery_timeout_ms: int = prop(
         "How long sending a record may take in total, including retries.", 120_000, low=1
     )
-    compression_type: str = prop(
-        "How batches are compressed.", "none", choices=("none", "gzip", "snappy", "lz4", "zstd")
-    )
+    compression_type: str = prop("How batches are compressed.", "none", choices=CODEC_NAMES)
     compression_gzip_level: int = prop(
         "The compression level of gzip; -1 for its default.", -1, low=-1, high=9
     )

@@ -4,6 +4,7 @@ from ottla.metadata.configs.declare import boolean, double, integer, listing, lo
 from ottla.metadata.configs.ottla import OttlaTopicConfigs
 from ottla.metadata.configs.rules import DistinctList, GzipLevel, OneOf, Range, ThrottledReplicas
 from ottla.metadata.configs.values import LONG_MAX
+from ottla.records.attributes import CODEC_NAMES
 
 
 class TopicConfig(OttlaTopicConfigs):
@@ -36,7 +37,7 @@ class TopicConfig(OttlaTopicConfigs):
     compression_type = string(
         "compression.type",
         "producer",
-        OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
+        OneOf(("uncompressed", *reversed(CODEC_NAMES[1:]), "producer")),
         broker_key="compression.type",
         doc="How batches are compressed on disk; `producer` keeps the compression of the producer.",
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from crc32c import crc32c
 
 from ottla.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId
-from ottla.records.attributes import APPEND_TIME_BIT, CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
+from ottla.records.attributes import APPEND_TIME_BIT, CODEC_ID_MAX, CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
 from ottla.records.batch import (
     ATTRIBUTES_LOW_BYTE,
     ATTRIBUTES_OFFSET,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 # Base offset, length, leader epoch: what a leader sets, and the length between, in one go.
 _ASSIGNED: Final = Struct(">qii")
-_CODEC_MAX: Final = 4
 _CLIENT: Final = AppendOrigin.CLIENT
 _COORDINATOR: Final = AppendOrigin.COORDINATOR
 _RELATIVE_OFFSET_MAX: Final = 0x7FFFFFFF
@@ -89,7 +88,7 @@ def append_as_leader(  # noqa: C901 - one batch, start to end: a call costs a hu
             and length + LOG_OVERHEAD == len(records) <= config.max_message_bytes
             and count == last_delta + 1 > 0
             and not attributes & (APPEND_TIME_BIT | CONTROL_BIT)
-            and attributes & CODEC_MASK <= _CODEC_MAX
+            and attributes & CODEC_MASK <= CODEC_ID_MAX
             and (base_sequence >= 0 or producer_id < 0)
             and 0 <= first_timestamp <= max_timestamp <= now_ms + config.message_timestamp_after_max_ms
             and crc32c(records[ATTRIBUTES_OFFSET:]) == crc

@@ -20,7 +20,7 @@ Somebody meant those bytes to be kept, so Ottla refuses the whole. No client sen
 from typing import Final, NamedTuple
 
 from ottla.model.ids import NO_TIMESTAMP
-from ottla.records.attributes import APPEND_TIME_BIT, CODEC_MASK, Codec, TimestampType
+from ottla.records.attributes import APPEND_TIME_BIT, CODEC_ID_MAX, CODEC_MASK, Codec, TimestampType
 from ottla.records.batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, BatchView
 from ottla.records.bulk import check_numbered
 from ottla.records.codec import scan_records
@@ -117,7 +117,7 @@ def _check_header(batch: BatchView) -> None:
         raise _invalid("clients are not allowed to write control records")
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise _invalid(f"producer {header.producer_id} must give a sequence, not {header.base_sequence}")
-    if header.attributes & CODEC_MASK > Codec.ZSTD:
+    if header.attributes & CODEC_MASK > CODEC_ID_MAX:
         raise _invalid(f"unknown compression codec {header.attributes & CODEC_MASK}")
     area_bytes = len(batch.view) - HEADER_BYTES
     if not have_room(header.count, area_bytes, header.attributes & CODEC_MASK):

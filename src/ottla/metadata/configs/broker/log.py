@@ -4,6 +4,7 @@ from ottla.metadata.configs.declare import ConfigValues, boolean, integer, listi
 from ottla.metadata.configs.kinds import CLUSTER_WIDE, HIGH, LOW, PER_BROKER, READ_ONLY
 from ottla.metadata.configs.rules import DistinctList, GzipLevel, OneOf, Range
 from ottla.metadata.configs.values import LONG_MAX
+from ottla.records.attributes import CODEC_NAMES
 
 
 class BrokerLogConfigs(ConfigValues):
@@ -26,7 +27,7 @@ class BrokerLogConfigs(ConfigValues):
     compression_type = string(
         "compression.type",
         "producer",
-        OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
+        OneOf(("uncompressed", *reversed(CODEC_NAMES[1:]), "producer")),
         importance=HIGH,
         update=CLUSTER_WIDE,
         doc="How batches are compressed on disk; `producer` keeps the compression of the producer.",
