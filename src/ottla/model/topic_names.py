@@ -12,13 +12,19 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 def find_topic_name_fault(name: str) -> str | None:
     """Say what is wrong with a topic's name, or None if nothing is."""
     if not name:
-        return "Topic name is invalid: it is empty"
+        return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
         return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > TOPIC_NAME_LENGTH_MAX:
-        return f"Topic name is invalid: '{name}' is longer than {TOPIC_NAME_LENGTH_MAX} characters"
+        return (
+            f"Topic name is invalid: the length of '{name}' is longer than the max allowed length "
+            f"{TOPIC_NAME_LENGTH_MAX}"
+        )
     if not _LEGAL.fullmatch(name):
-        return f"Topic name is invalid: '{name}' has other characters than a-z, A-Z, 0-9, '.', '_' and '-'"
+        return (
+            f"Topic name is invalid: '{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
     return None
 
 

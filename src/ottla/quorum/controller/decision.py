@@ -139,5 +139,6 @@ def check_record_count(count: int) -> None:
     if count > RECORDS_MAX:
         raise Refusal(
             ErrorCode.POLICY_VIOLATION,
-            f"This request would write {count} records at once, at most {RECORDS_MAX} are allowed.",
+            "Unable to perform excessively large batch operation. "
+            f"It would write {count} records at once, at most {RECORDS_MAX} are allowed.",
         )

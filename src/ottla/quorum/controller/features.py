@@ -49,7 +49,7 @@ def decide_update_features(
             records += _update(view, update, levels.get(name, 0), proposed)
             check_record_count(len(records))
         except Refusal as refusal:
-            return Decision(refuse_update_features(ask, refusal))
+            return Decision(refuse_update_features(ask, _of_all(refusal)))
     kraft = updates.get(KRAFT_VERSION)
     kraft_version = None
     if kraft is not None and kraft.max_version_level != view.kraft_version:
@@ -59,6 +59,16 @@ def decide_update_features(
     return Decision(reply) if ask.validate_only else Decision(reply, records, kraft_version)
 
 
+def _of_all(refusal: Refusal) -> Refusal:
+    """Say that nothing was changed, because of one feature."""
+    if refusal.error_code is not ErrorCode.INVALID_UPDATE_VERSION:
+        return refusal
+    message = (
+        f"The update failed for all features since the following feature had an error: {refusal.message}"
+    )
+    return Refusal(refusal.error_code, message)
+
+
 def _update(
     view: ControllerView, update: FeatureUpdateKey, old: int, proposed: Mapping[str, int]
 ) -> list[Any]:
@@ -66,19 +76,23 @@ def _update(
     # Version 0 of the request says `allow_downgrade` instead, which Kafka does not heed any more.
     kind = update.upgrade_type
     if kind not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):
-        raise _invalid(name, new, f"The upgrade type {kind} is not known.")
+        raise _invalid(name, new, "The controller does not support the given upgrade type.")
     if new < 0:
         raise _invalid(name, new, "A feature version cannot be less than 0.")
     _check_supported(view, name, new)
     if name == KRAFT_VERSION:
         old = view.kraft_version
     if new < old and kind == _UPGRADE:
-        raise _invalid(name, new, "Going down needs the upgrade type of a safe or an unsafe downgrade.")
+        reason = (
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or "
+            "unsafe downgrade."
+        )
+        raise _invalid(name, new, reason)
     if new > old and kind != _UPGRADE:
         raise _invalid(name, new, "Can't downgrade to a newer version.")
     if name == KRAFT_VERSION:
         if new < old:
-            raise _invalid(name, new, "A dynamic quorum cannot be made a static one.")
+            raise _invalid(name, new, "Can't downgrade the version of this feature.")
         if new > old:
             error, message = view.find_upgrade_error(new)
             if error is not ErrorCode.NONE:
@@ -101,14 +115,22 @@ def _consequences(view: ControllerView, name: str, old: int, new: int) -> list[A
 
 
 def _check_supported(view: ControllerView, name: str, level: int) -> None:
-    if name not in SUPPORTED or level not in SUPPORTED[name]:
-        raise _invalid(name, level, f"Local controller {view.settings.node_id} does not support it.")
+    if name not in SUPPORTED and level == 0:
+        raise _invalid(name, level, f"Feature {name} not found.")
+    if level not in (supported := SUPPORTED.get(name, UNSUPPORTED)):
+        raise _unsupported(name, level, f"Local controller {view.settings.node_id}", supported)
     for broker in view.image.brokers.values():
-        if level not in _range_of(broker.features, name):
-            raise _invalid(name, level, f"Broker {broker.broker_id} does not support it.")
+        if level not in (supported := _range_of(broker.features, name)):
+            raise _unsupported(name, level, f"Broker {broker.broker_id}", supported)
     for controller in view.image.controllers.values():
-        if level not in _range_of(controller.features, name):
-            raise _invalid(name, level, f"Controller {controller.controller_id} does not support it.")
+        if level not in (supported := _range_of(controller.features, name)):
+            raise _unsupported(name, level, f"Controller {controller.controller_id}", supported)
+
+
+def _unsupported(name: str, level: int, node: str, supported: LevelRange) -> Refusal:
+    if supported == UNSUPPORTED:
+        return _invalid(name, level, f"{node} does not support this feature.")
+    return _invalid(name, level, f"{node} only supports versions {supported.min}-{supported.max}")
 
 
 def _range_of(features: tuple[Any, ...], name: str) -> LevelRange:
@@ -122,9 +144,9 @@ def _check_metadata_version(old: int, new: int, kind: int) -> None:
     if new >= old or not loses_metadata(old, new):
         return
     reason = (
-        "An unsafe downgrade is not supported."
+        "Unsafe metadata downgrade is not supported in this version."
         if kind == _UNSAFE_DOWNGRADE
-        else "It might delete metadata that the older version cannot express."
+        else "Refusing to perform the requested downgrade because it might delete metadata information."
     )
     raise Refusal(
         ErrorCode.INVALID_UPDATE_VERSION,

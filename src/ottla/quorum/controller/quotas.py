@@ -60,6 +60,7 @@ _ORDER_OF_MORE: Final = (
 _MATCH_EXACT: Final = 0
 _MATCH_DEFAULT: Final = 1
 _MATCH_ANY: Final = 2
+_NEED_NO_NAME: Final = {_MATCH_DEFAULT: "MATCH_TYPE_DEFAULT", _MATCH_ANY: "MATCH_TYPE_SPECIFIED"}
 
 
 def refuse_alter_client_quotas(ask: AlterClientQuotasRequest, refusal: Refusal) -> AlterClientQuotasResponse:
@@ -142,10 +143,12 @@ def _check_entity(entity: QuotaEntity) -> None:
             raise _invalid(f"Empty {kind} not supported")
     if IP in names:
         if len(names) > 1:
-            raise _invalid("Invalid quota entity combination: an address stands alone.")
+            raise _invalid(
+                "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
+            )
         address = names[IP]
         if address is not None and not _is_address(address):
-            raise _invalid(f"{address} is not a valid IP.")
+            raise _invalid(f"{address} is not a valid IP or resolvable host.")
 
 
 def _is_address(text: str) -> bool:
@@ -168,7 +171,8 @@ def _check_value(key: str, value: float) -> None:
     if largest is None:
         return
     if value > largest:
-        raise _invalid(f"Quota {key} must not be greater than {largest}")
+        kind = "an INT" if largest < 2**32 else "a LONG"
+        raise _invalid(f"Proposed value for {key} is too large for {kind}.")
     if abs(math.fmod(value, 1)) > _FRACTION_MAX:
         raise _invalid(f"{key} cannot be a fractional value.")
 
@@ -215,8 +219,12 @@ def _filter(ask: DescribeClientQuotasRequest) -> Callable[[dict[str, str | None]
             raise _invalid(f"Entity type {kind} cannot appear more than once in the filter.")
         if kind not in _TYPES:
             raise Refusal(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
-        if (part.match_type == _MATCH_EXACT) == (part.match is None) and part.match_type <= _MATCH_ANY:
-            raise _invalid("An exact match, and no other, needs a name to match.")
+        if part.match_type == _MATCH_EXACT and part.match is None:
+            raise _invalid("Request specified MATCH_TYPE_EXACT, but set match string to null.")
+        if part.match_type in _NEED_NO_NAME and part.match is not None:
+            raise _invalid(
+                f"Request specified {_NEED_NO_NAME[part.match_type]}, but also specified a match string."
+            )
         if part.match_type in (_MATCH_EXACT, _MATCH_DEFAULT):
             exact[kind] = part.match
         elif part.match_type == _MATCH_ANY:
@@ -225,7 +233,10 @@ def _filter(ask: DescribeClientQuotasRequest) -> Callable[[dict[str, str | None]
             raise _invalid(f"Unknown match type {part.match_type}")
     wanted = exact.keys() | present
     if IP in wanted and len(wanted) > 1:
-        raise _invalid("Invalid entity filter component combination: an address stands alone.")
+        raise _invalid(
+            "Invalid entity filter component combination. IP filter component should not be used with "
+            "user or clientId filter component."
+        )
 
     def matches(entity: dict[str, str | None]) -> bool:
         if ask.strict and entity.keys() != wanted:

@@ -15,6 +15,7 @@ from ottla.wire.messages.describe_cluster import (
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
+_MISMATCHED: Final = "The request was sent to an endpoint of type {}, but we wanted an endpoint of type {}"
 
 
 @serves(
@@ -27,9 +28,7 @@ _CONTROLLERS: Final = 2
 def describe_cluster(ask: DescribeClusterRequest, context: BrokerContext) -> DescribeClusterResponse:
     """Answer for the listener that is asked on. Of the controllers, only their own listeners tell."""
     if ask.endpoint_type == _CONTROLLERS:
-        return _refused(
-            ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This listener belongs to a broker, not to a controller."
-        )
+        return _refused(ErrorCode.MISMATCHED_ENDPOINT_TYPE, _MISMATCHED.format("BROKER", "CONTROLLER"))
     if ask.endpoint_type != _BROKERS:
         return _refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {ask.endpoint_type}")
     endpoints = context.broker.endpoints
@@ -55,9 +54,7 @@ def describe_cluster(ask: DescribeClusterRequest, context: BrokerContext) -> Des
 def describe_controllers(ask: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
     """List the controllers that have the listener that is asked on."""
     if ask.endpoint_type == _BROKERS:
-        return _refused(
-            ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This listener belongs to a controller, not to a broker."
-        )
+        return _refused(ErrorCode.MISMATCHED_ENDPOINT_TYPE, _MISMATCHED.format("CONTROLLER", "BROKER"))
     if ask.endpoint_type != _CONTROLLERS:
         return _refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {ask.endpoint_type}")
     node = context.node

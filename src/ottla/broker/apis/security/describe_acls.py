@@ -3,7 +3,7 @@
 from ottla.broker.serving.context import RequestContext
 from ottla.broker.serving.handlers import BOTH, serves
 from ottla.quorum.controller.security.access_rules import describe_acls as describe
-from ottla.security.rights import NO_AUTHORIZER, Operation, on_cluster
+from ottla.security.rights import Operation, on_cluster
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
@@ -18,6 +18,8 @@ def describe_acls(ask: DescribeAclsRequest, context: RequestContext) -> Describe
     """Answer from the metadata that this node acts on."""
     if not context.node.authorizer.is_active:
         return DescribeAclsResponse(
-            error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=()
+            error_code=ErrorCode.SECURITY_DISABLED,
+            error_message="No Authorizer is configured on the broker",
+            resources=(),
         )
     return describe(context.node.image, ask)

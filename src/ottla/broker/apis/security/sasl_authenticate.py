@@ -17,6 +17,6 @@ def sasl_authenticate(_ask: SaslAuthenticateRequest, _context: RequestContext) -
     """Refuse, as Kafka does where no handshake came before."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
-        error_message="This listener does not require a login.",
+        error_message="SaslAuthenticate request received after successful authentication",
         auth_bytes=b"",
     )

@@ -165,7 +165,9 @@ def decide_unregister_broker(
     """
     broker = view.image.brokers.get(ask.broker_id)
     if broker is None:
-        unknown = Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {ask.broker_id} is not registered.")
+        unknown = Refusal(
+            ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {ask.broker_id} is not currently registered"
+        )
         return Decision(refuse_unregister_broker(ask, unknown))
     if not broker.fenced:
         message = f"Broker {ask.broker_id} is alive: stop it before it is unregistered."

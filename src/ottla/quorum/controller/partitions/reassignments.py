@@ -81,8 +81,9 @@ def _alter(
     try:
         partition = None if topic is None else topic.partitions.get(one.partition_index)
         if topic is None or partition is None:
+            missing = f"a topic named {name}" if topic is None else f"partition {name}:{one.partition_index}"
             raise Refusal(  # noqa: TRY301 - the one place where a missing partition shows
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {name}-{one.partition_index}."
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find {missing}."
             )
         if one.replicas is None:
             record = _cancel(view, topic, partition)

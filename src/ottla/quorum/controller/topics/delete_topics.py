@@ -34,7 +34,7 @@ def decide_delete_topics(view: ControllerView, ask: DeleteTopicsRequest) -> Deci
     records: list[Any] = []
     for topic in wanted:
         try:
-            _check_once(times[_topic_of(view, topic)])
+            _check_once(topic, times[_topic_of(view, topic)])
             topic_id = _find(view, topic)
             view.charge(len(view.image.topics.by_id[topic_id].partitions))
         except Refusal as refusal:
@@ -74,16 +74,17 @@ def _find(view: ControllerView, topic: DeleteTopicState) -> Uuid:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         return topic.topic_id
     if _is_named_twice(topic):
-        raise Refusal(ErrorCode.INVALID_REQUEST, "A topic is named by its name or by its id, not by both.")
+        raise Refusal(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
     topic_id = view.image.topics.names.get(topic.name)
     if topic_id is None:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic.name}' does not exist.")
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
     return topic_id
 
 
-def _check_once(times: int) -> None:
+def _check_once(topic: DeleteTopicState, times: int) -> None:
     if times > 1:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "The topic is to be deleted more than once.")
+        named = "id" if topic.name is None else "name"
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"Duplicate topic {named}.")
 
 
 def _refused(topic: DeleteTopicState, refusal: Refusal) -> DeletableTopicResult:

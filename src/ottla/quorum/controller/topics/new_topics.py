@@ -114,7 +114,8 @@ def _check_partition_count(view: ControllerView, topics: Sequence[CreatableTopic
     if total > _PARTITIONS_MAX:
         raise Refusal(
             ErrorCode.POLICY_VIOLATION,
-            f"The request creates {total} partitions, at most {_PARTITIONS_MAX} are allowed at once.",
+            "Excessively large number of partitions per request. "
+            f"It creates {total}, at most {_PARTITIONS_MAX} are allowed at once.",
         )
 
 
@@ -134,7 +135,7 @@ def _check_name(view: ControllerView, name: str, colliding: Mapping[str, str]) -
     other = colliding.get(collision_key(name)) if "." in name or "_" in name else None
     if other is not None:
         raise Refusal(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with the existing topic '{other}'."
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
         )
 
 
