@@ -23,7 +23,7 @@ from ottla.coordination.transaction import decide
 from ottla.coordination.transaction.transaction import Transaction
 from ottla.quorum.controller.brokers import heartbeat
 from ottla.quorum.raft import replica as raft
-from ottla.quorum.raft.transitions import StateName, Step
+from ottla.quorum.raft.transitions import TRANSITIONS, StateName, Step
 from ottla.testing.simulation.cluster import SimulatedCluster
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.metadata_records.partitions import PartitionRecord
@@ -124,7 +124,7 @@ class Meetings:
     def _watch_quorum(self, check_transition: Callable[..., None]) -> Callable[..., None]:
         def watched(old: StateName, old_epoch: int, new: StateName, new_epoch: int, **options: Any) -> None:
             check_transition(old, old_epoch, new, new_epoch, **options)
-            self.met[QUORUM, quorum_change(old, new, _step(old_epoch, new_epoch))] += 1
+            self.met[QUORUM, quorum_change(old, new, _step(old, old_epoch, new, new_epoch))] += 1
 
         return watched
 
@@ -227,10 +227,12 @@ def quorum_change(old: StateName, new: StateName, step: Step) -> str:
     return f"{old.value} > {new.value}, {step.name.lower()} epoch"
 
 
-def _step(old_epoch: int, new_epoch: int) -> Step:
+def _step(old: StateName, old_epoch: int, new: StateName, new_epoch: int) -> Step:
+    """Return the row of the table of states: any later epoch may be the next one, too."""
     if new_epoch == old_epoch:
         return Step.SAME
-    return Step.NEXT if new_epoch == old_epoch + 1 else Step.LATER
+    is_next = new_epoch == old_epoch + 1 and Step.NEXT in TRANSITIONS[old, new]
+    return Step.NEXT if is_next else Step.LATER
 
 
 def ending_name(status: str, committed: bool, match: str, raises: bool) -> str:

@@ -70,8 +70,8 @@ _OWN: Final[dict[str, Bug]] = {
     "high-watermark-passes-the-disk": Bug(
         "the high watermark does not wait for the disk of the leader",
         Leading.maybe_advance,
-        "if not self._is_on_disk(new):",
-        "if False:",
+        "new = self._on_disk_up_to(new)",
+        "pass",
     ),
     "minimal-in-sync": Bug(
         "a proposal to shrink counts before the controller has agreed",
@@ -162,8 +162,8 @@ _OWN: Final[dict[str, Bug]] = {
     "joins-without-what-is-committed": Bug(
         "a follower joins the in-sync replicas wherever it is",
         Leading._maybe_expand,
-        "offset >= self.partition.log.high_watermark",
-        "True",
+        "offset >= high_watermark\n",
+        "True\n",
     ),
     "lost-records-stay-in-sync": Bug(
         "a follower that fetches below the high watermark stays in sync",

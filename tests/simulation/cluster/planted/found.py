@@ -31,7 +31,7 @@ FOUND_BY: Final[dict[str, int]] = {
     "high-watermark-by-one-follower": 320,
     "high-watermark-is-the-log-end": 14,
     "high-watermark-one-too-far": 448,
-    "high-watermark-passes-the-disk": 16,
+    "high-watermark-passes-the-disk": 1,
     "high-watermark-without-the-last": 448,
     "index-points-behind": 1940,
     "init-does-not-wait": 496,

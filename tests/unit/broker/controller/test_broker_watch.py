@@ -141,6 +141,17 @@ def test_a_broker_behind_a_firewall_that_refuses_is_there_if_it_is_heard_from() 
     assert watching.gone == []
 
 
+def test_a_broker_that_is_heard_from_during_the_second_look_is_there() -> None:
+    watching = Watching()
+    watching.refuse(9001, 9101)
+    watching.watch.connection_closed(ONE)
+    watching.world.advance(SECOND_LOOK_MS - 1)
+    # The first listener has not refused yet then.
+    watching.world.call_later(1, watching.watch.heard, ONE)
+    watching.world.advance(2 * SECOND_LOOK_MS)
+    assert watching.gone == []
+
+
 def test_a_controller_that_takes_over_does_not_fence_a_broker_that_it_hears_from() -> None:
     watching = Watching()
     watching.refuse(9001, 9101, 9002, 9102)

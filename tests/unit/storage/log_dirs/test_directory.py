@@ -424,6 +424,20 @@ def test_what_was_cleaned_is_remembered_only_of_what_is_still_there() -> None:
     assert directory.cleaner_offsets == {}
 
 
+def test_after_a_crash_what_came_in_the_place_of_what_was_cut_is_dirty() -> None:
+    disk = formatted_disk()
+    directory = start(disk)
+    log = create(directory)
+    for _ in range(6):
+        append(log)
+    directory.cleaner_offsets[ORDERS] = Offset(4)
+    directory.checkpoint_now(CheckpointKind.CLEANER)
+    directory.truncate([(log, Offset(2))], NOW_MS)
+    for _ in range(4):
+        append(log)
+    assert start(disk.copy()).cleaner_offsets == {ORDERS: 2}
+
+
 def test_a_topic_of_the_same_name_has_not_been_cleaned() -> None:
     disk = formatted_disk()
     directory = start(disk)
