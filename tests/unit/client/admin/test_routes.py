@@ -1,7 +1,7 @@
 """Requests of an admin client find the broker that they are for, and go again only where that is safe."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from ottla.client.admin import routes as module
 from ottla.client.admin.routes import ByVersion, OutcomeUnknown, Routes, by_topic, outcome_of
+from ottla.client.backoff import backoff_s
 from ottla.client.errors import BrokerError, ClientError, ConnectionLost, RequestTimedOut
 from ottla.model.ids import TopicPartition
 from ottla.wire.error_code import ErrorCode
@@ -48,6 +49,9 @@ class Brokers:
         return SimpleNamespace(
             topics=topics, leader_of=leader_of, brokers={1: None, 2: None}, controller_id=self.controller
         )
+
+    def waits_s(self) -> Iterator[float]:
+        return backoff_s()
 
     async def refresh(self, names: Any = None) -> Any:
         self.refreshed.append(names)
