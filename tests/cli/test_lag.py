@@ -63,6 +63,24 @@ def test_speeds_say_what_will_come(bootstrap: str, name: str) -> None:
     assert "caught up" in text
 
 
+def test_what_the_lag_of_zero_does_not_tell_is_said(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, "-p", "1", bootstrap=bootstrap)
+    write(bootstrap, name, 5)
+    commit(bootstrap, name, f"{name}-past", 9)
+    (part,) = succeed("lag", f"{name}-past", "--over=0.2", "--json", bootstrap=bootstrap).data
+    assert (part["lag"], part["outlook"], part["caught_up_in"]) == (0, "past the end", None)
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name, "auto.offset.reset": "earliest"})
+    consumer.subscribe([name])
+    while consumer.poll(0.2) is None:
+        pass
+    consumer.commit(asynchronous=False)
+    succeed("topic", "alter", name, "--partitions", "2", bootstrap=bootstrap)
+    succeed("produce", name, "-p", "1", "-v", "unread", bootstrap=bootstrap)
+    rows = succeed("lag", "--once", "--json", bootstrap=bootstrap).data
+    assert [row["outlook"] for row in rows if row["group"] == name] == ["1 unassigned"]
+    consumer.close()
+
+
 def test_records_deleted_before_they_were_read_are_counted(bootstrap: str, name: str) -> None:
     succeed("topic", "create", name, bootstrap=bootstrap)
     write(bootstrap, name, 9)

@@ -4,17 +4,20 @@ Each check is one line: fine, or what is wrong and what to do next.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
+from ottla.client.admin.group_offsets import PartitionLag
 from ottla.explain.access import Access
 from ottla.explain.evidence.journal import JournalView, read_journal
+from ottla.explain.evidence.readers import Doing, Reader, reader_of, readers_of
 from ottla.explain.lag.looking import GroupLook, look, with_ages, with_speeds
 from ottla.explain.lag.outlook import (
     CRITICAL,
     WARNING,
     Bounds,
+    is_past_end,
     records_deleted_unread,
     say_outlook,
     seconds_to_deletion,
@@ -46,8 +49,11 @@ async def examine(access: Access, now_ms: int, over_s: float = 2.0) -> list[Chec
     before = await look(access)
     await asyncio.sleep(over_s)
     looks = await with_ages(access, with_speeds(before, await look(access)))
-    journal = await read_journal(access, now_ms - _RECENT_MS)
-    checks = [*_lag(looks.groups, now_ms), *_members(looks.groups, journal)]
+    whole = await read_journal(access)
+    journal = whole._replace(
+        events=tuple(event for event in whole.events if event.at_ms >= now_ms - _RECENT_MS)
+    )
+    checks = [*_lag(looks.groups, now_ms), *_members(looks.groups, journal, readers_of(whole))]
     checks += await _brokers(access)
     checks += await _producers(access, now_ms)
     checks += _network(journal)
@@ -64,7 +70,29 @@ def _lag(groups: tuple[GroupLook, ...], now_ms: int) -> Iterator[Check]:
             seconds for item in group.partitions if (seconds := seconds_to_deletion(item, now_ms)) is not None
         ]
         outlook = say_outlook(group.partitions)
-        if deleted:
+        past = [item.lag for item in group.partitions if is_past_end(item.lag)]
+        never = [
+            item.lag for item in group.partitions if item.lag.committed is None and _records(item.lag) > 0
+        ]
+        if past:
+            is_fine = False
+            yield Check(
+                "lag",
+                False,
+                f"group {group.group_id} has committed offset {past[0].committed} of {past[0].where}, which "
+                f"ends at {past[0].log_end_offset}",
+                f"ottla why lost {quote(group.group_id)}",
+            )
+        elif group.members and never:
+            is_fine = False
+            yield Check(
+                "lag",
+                False,
+                f"group {group.group_id} has never committed {never[0].where}, so its lag is not known: at "
+                f"most {sum(map(_records, never))} records",
+                f"ottla why silent {quote(group.group_id)}",
+            )
+        elif deleted:
             is_fine = False
             yield Check(
                 "lag",
@@ -93,9 +121,48 @@ def _lag(groups: tuple[GroupLook, ...], now_ms: int) -> Iterator[Check]:
         yield Check("lag", True, f"{len(groups)} groups, none far behind without catching up")
 
 
-def _members(groups: tuple[GroupLook, ...], journal: JournalView) -> Iterator[Check]:
+def _records(lag: PartitionLag) -> int:
+    return max((lag.log_end_offset or 0) - (lag.log_start_offset or 0), 0)
+
+
+def _ghosts(group: GroupLook, readers: Sequence[Reader]) -> list[PartitionLag]:
+    """Return the partitions with unread records that static members hold whose connections are closed."""
+    found = []
+    for item in group.partitions:
+        lag, member = item.lag, item.lag.member
+        if member is None or member.instance_id is None or lag.lag == 0:
+            continue
+        reader = reader_of(readers, lag.where, member.client_id, member.host)
+        is_moving = item.velocity is not None and item.velocity.reads > 0
+        if reader is not None and reader.doing is Doing.GONE and not is_moving:
+            found.append(lag)
+    return found
+
+
+def _members(
+    groups: tuple[GroupLook, ...], journal: JournalView, readers: Sequence[Reader] = ()
+) -> Iterator[Check]:
     is_fine = True
     for group in groups:
+        ghosts = _ghosts(group, readers)
+        if ghosts and ghosts[0].member is not None:
+            is_fine = False
+            name = str(ghosts[0].member.instance_id)
+            yield Check(
+                "members",
+                False,
+                f"static member {name} of group {group.group_id} is gone, and holds {ghosts[0].where}",
+                f"ottla group remove-member {quote(group.group_id)} {quote(name)}",
+            )
+        if group.bare:
+            is_fine = False
+            yield Check(
+                "members",
+                False,
+                f"no member of group {group.group_id} has {', '.join(map(str, group.bare[:4]))}"
+                + f" and {len(group.bare) - 4} more" * (len(group.bare) > 4),
+                f"ottla why silent {quote(group.group_id)}",
+            )
         lag = total(item.lag.lag for item in group.partitions) or 0
         if group.members == 0 and lag > 0 and group.state.lower() == "empty":
             is_fine = False

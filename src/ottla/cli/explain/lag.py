@@ -137,7 +137,7 @@ def _group_row(group: "GroupLook", bounds: "Bounds") -> dict[str, Any]:
         "group": group.group_id,
         "state": group.state or None,
         "members": group.members,
-        **_figures(group.partitions, lag, bounds),
+        **_figures(group.partitions, lag, bounds, bare=len(group.bare)),
         "deleted_unread": sum(records_deleted_unread(item.lag) for item in group.partitions),
         "trouble": group.trouble,
     }
@@ -159,21 +159,32 @@ def _partition_rows(group: "GroupLook", bounds: "Bounds") -> list[dict[str, Any]
     ]
 
 
-def _figures(looks: "tuple[PartitionLook, ...]", lag: int | None, bounds: "Bounds") -> dict[str, Any]:
-    from ottla.explain.lag.outlook import say_outlook, seconds_to_deletion, seconds_to_zero, total_speed
+def _figures(
+    looks: "tuple[PartitionLook, ...]", lag: int | None, bounds: "Bounds", bare: int = 0
+) -> dict[str, Any]:
+    from ottla.explain.lag.outlook import (
+        is_past_end,
+        say_outlook,
+        seconds_to_deletion,
+        seconds_to_zero,
+        total_speed,
+    )
 
     now_ms = time.time() * 1000
     ages = [now_ms - item.oldest_unread_ms for item in looks if item.oldest_unread_ms is not None]
     speed = total_speed(looks)
     limits = [limit for item in looks if (limit := seconds_to_deletion(item, now_ms)) is not None]
+    # What nobody reads is no part of the lag, so that it must be said in words.
+    outlook = f"{bare} unassigned" if bare else say_outlook(looks) if looks else None
+    is_known = bool(looks) and not bare and not any(is_past_end(item.lag) for item in looks)
     return {
         "lag": lag,
         "looks": bounds.label(lag),
         "lag_seconds": 0.0 if lag == 0 else _rounded(max(ages) / 1000 if ages else None),
         "reads_per_second": None if speed is None else _rounded(speed.reads),
         "writes_per_second": None if speed is None else _rounded(speed.writes),
-        "outlook": say_outlook(looks) if looks else None,
-        "caught_up_in": _rounded(seconds_to_zero(looks)) if looks else None,
+        "outlook": outlook,
+        "caught_up_in": _rounded(seconds_to_zero(looks)) if is_known else None,
         "deleted_in": _rounded(min(limits, default=None)),
     }
 

@@ -6,7 +6,7 @@ groups too: they commit what they have read. Share groups tell their start offse
 
 import asyncio
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from ottla.client.admin.descriptions import GroupDescription, GroupListing, Memb
 from ottla.client.admin.group_offsets import PartitionLag
 from ottla.client.errors import BrokerError, ClientError
 from ottla.explain.access import Access
+from ottla.explain.evidence.logs import partitions_of
 from ottla.explain.lag.outlook import PartitionLook, Retention, Velocity, retention_of, velocities
 from ottla.explain.lag.unread import oldest_unread_ms
 from ottla.model.ids import TopicPartition
@@ -45,6 +46,8 @@ class GroupLook:
     members: int
     partitions: tuple[PartitionLook, ...] = ()
     trouble: str | None = None
+    bare: tuple[TopicPartition, ...] = ()
+    """Partitions with records that no member has, of topics that members have others of."""
 
     @property
     def lags(self) -> tuple[PartitionLag, ...]:
@@ -71,6 +74,8 @@ async def look(access: Access, names: Collection[str] = ()) -> Looks:
     places = {where for found in committed.values() if isinstance(found, dict) for where in found}
     for description in described.values():
         places.update(where for member in description.members for where in member.assignment)
+    siblings = await _siblings(access, described.values())
+    places |= {where for some in siblings.values() for where in some}
     starts = (await access.admin.offsets.earliest(places)).succeeded
     ends = (await access.admin.offsets.latest(places)).succeeded
     groups = []
@@ -97,9 +102,39 @@ async def look(access: Access, names: Collection[str] = ()) -> Looks:
                 its.state if its is not None else item.state,
                 len(its.members) if its is not None else 0,
                 tuple(PartitionLook(replace(lag, member=readers.get(lag.where))) for lag in lags),
+                bare=tuple(
+                    where
+                    for where in siblings.get(item.group_id, ())
+                    if where in ends and where in starts and ends[where].offset > starts[where].offset
+                ),
             )
         )
     return Looks(at_s, tuple(groups))
+
+
+async def _siblings(
+    access: Access, described: Iterable[GroupDescription]
+) -> dict[str, tuple[TopicPartition, ...]]:
+    """Return the partitions that no member has, of the topics that members of stable groups read."""
+    held = {
+        item.group_id: {where for member in item.members for where in member.assignment}
+        for item in described
+        if item.type != _SHARE and item.state.lower() == "stable"
+    }
+    topics = {where.topic for some in held.values() for where in some}
+    if not topics:
+        return {}
+    known = {where.topic: where for where in await partitions_of(access, sorted(topics))}
+    counts = {topic: where.partition + 1 for topic, where in known.items()}
+    return {
+        group_id: tuple(
+            where
+            for topic in sorted({where.topic for where in some})
+            for number in range(counts.get(topic, 0))
+            if (where := TopicPartition(topic, number)) not in some
+        )
+        for group_id, some in held.items()
+    }
 
 
 def with_speeds(before: Looks, after: Looks) -> Looks:

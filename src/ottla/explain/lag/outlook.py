@@ -107,6 +107,8 @@ def seconds_to_zero(looks: Iterable[PartitionLook]) -> float | None:
 def say_outlook(looks: Sequence[PartitionLook]) -> str | None:
     """Say in a word or two what will come of a lag, at these speeds."""
     speed = total_speed(looks)
+    if any(is_past_end(look.lag) for look in looks):
+        return "past the end"
     if all(look.lag.lag == 0 for look in looks):
         return "caught up"
     if speed is None:
@@ -116,6 +118,11 @@ def say_outlook(looks: Sequence[PartitionLook]) -> str | None:
     if speed.reads <= 0:
         return "not reading"
     return "falling behind" if speed.reads < speed.writes else "keeping up"
+
+
+def is_past_end(lag: PartitionLag) -> bool:
+    """Say whether an offset is committed that the log does not have. The lag is 0 then, and means nothing."""
+    return lag.committed is not None and lag.log_end_offset is not None and lag.committed > lag.log_end_offset
 
 
 def seconds_to_deletion(look: PartitionLook, now_ms: float) -> float | None:
