@@ -4,6 +4,7 @@ import asyncio
 import base64
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
+from tests.cli.typing import Typed, run
 from tests.clients.conftest import ON_APACHE_KAFKA
 from tests.java.apache_kafka import ApacheKafka, free_ports
 from tests.java.jars import QUICK_START
@@ -312,6 +314,44 @@ def _connect_nowhere(settings: dict[str, Any]) -> None:
         await tokens.current()
 
     asyncio.run(scenario())
+
+
+def test_delegation_tokens_are_made_listed_renewed_and_ended(kafka: SecureKafka) -> None:
+    login = {
+        "bootstrap.servers": kafka.addresses["SASL_SSL"],
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": kafka.ca,
+        "sasl.mechanism": "SCRAM-SHA-512",
+    }
+
+    def token(*words: str, **others: str) -> Typed:
+        properties = {**login, "sasl.username": "ann", "sasl.password": PASSWORD, **others}
+        return run("token", *words, *(f"-X{name}={value}" for name, value in properties.items()))
+
+    def known(token_id: str) -> dict[str, Any] | None:
+        listed = token("list", "--json")
+        return next((row for row in listed.data if row["token"] == token_id), None)
+
+    made = token("create", "--renewer", "bob", "--max-lifetime", "2d", "--json").data
+    deadline = time.monotonic() + 60
+    while known(made["token"]) is None:
+        # The broker learns of it from the metadata log.
+        assert time.monotonic() < deadline
+    row = known(made["token"])
+    assert row is not None
+    assert (row["owner"], row["requester"], row["renewers"]) == ("User:ann", "User:ann", ["User:bob"])
+    assert "password" not in row
+    by_token = {"sasl.username": made["token"], "sasl.password": made["password"], "sasl.tokenauth": "true"}
+    refused = token("create", **by_token)
+    assert refused.code == 1
+    assert "cannot create a delegation token" in refused.err
+    renewed = token("renew", made["token"], "--for", "1h", "--json")
+    assert abs(renewed.data["expires_at_ms"] / 1000 - time.time() - 3_600) < 600
+    assert token("renew", made["token"], "--for", "3600").code == 2
+    assert "there is no token nosuch that you may see" in token("renew", "nosuch").err
+    assert token("expire", made["token"], "--yes").out == f"ended token {made['token']}\n"
+    while known(made["token"]) is not None:
+        assert time.monotonic() < deadline
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])

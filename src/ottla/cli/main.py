@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "apply": ("ottla.cli.desired.commands", "apply", "Make the cluster what a file says."),
     "acl": ("ottla.cli.admin.acl", "acl", "Access rules: list, add, remove, and why something is denied."),
     "user": ("ottla.cli.admin.user", "user", "Users with a password: list, set, remove."),
+    "token": ("ottla.cli.admin.token", "token", "Delegation tokens: create, list, renew, end."),
     "quota": ("ottla.cli.admin.quota", "quota", "Quotas of users, client ids and addresses."),
     "feature": ("ottla.cli.admin.feature", "feature", "Features of the cluster: list, upgrade."),
     "txn": ("ottla.cli.admin.txn", "txn", "Transactions: list, describe, abort."),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ottla.client.admin.cluster import ClusterInfo
     from ottla.client.admin.configs import Configs
     from ottla.client.admin.credentials import Credentials
+    from ottla.client.admin.delegation_tokens import DelegationTokens
     from ottla.client.admin.group_offsets import GroupOffsets
     from ottla.client.admin.groups import Groups
     from ottla.client.admin.log_dirs import LogDirs
@@ -166,6 +167,13 @@ class Admin(Opened):
         from ottla.client.admin.credentials import Credentials
 
         return Credentials(self._routes)
+
+    @cached_property
+    def delegation_tokens(self) -> "DelegationTokens":
+        """Delegation tokens, which stand for a login."""
+        from ottla.client.admin.delegation_tokens import DelegationTokens
+
+        return DelegationTokens(self._routes)
 
     @cached_property
     def _reset_plans(self) -> "ResetPlans":

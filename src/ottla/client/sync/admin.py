@@ -11,6 +11,7 @@ from ottla.client.admin.access_rules import AccessRules
 from ottla.client.admin.cluster import ClusterInfo
 from ottla.client.admin.configs import Configs
 from ottla.client.admin.credentials import Credentials
+from ottla.client.admin.delegation_tokens import DelegationTokens
 from ottla.client.admin.group_offsets import GroupOffsets
 from ottla.client.admin.groups import Groups
 from ottla.client.admin.log_dirs import LogDirs
@@ -174,6 +175,15 @@ class BlockingCredentials(Noun[Credentials]):
     delete = blocking(Credentials.delete)
 
 
+class BlockingDelegationTokens(Noun[DelegationTokens]):
+    """The delegation tokens of a cluster."""
+
+    create = blocking(DelegationTokens.create)
+    list = blocking(DelegationTokens.list)
+    renew = blocking(DelegationTokens.renew)
+    expire = blocking(DelegationTokens.expire)
+
+
 class Admin:
     """Looks after a cluster. Any number of threads may share one."""
 
@@ -201,6 +211,7 @@ class Admin:
         self.quotas = BlockingQuotas(thread, self._twin.quotas)
         self.access_rules = BlockingAccessRules(thread, self._twin.access_rules)
         self.credentials = BlockingCredentials(thread, self._twin.credentials)
+        self.delegation_tokens = BlockingDelegationTokens(thread, self._twin.delegation_tokens)
         thread.run_first(self._twin.start())
 
     def __enter__(self) -> Self:
