@@ -9,8 +9,9 @@ from tests.support.ottla_node import OttlaNode, ottla_command
 from tests.support.registry_process import RegistryProcess
 
 from ottla.cli.main import main
-from ottla.client.registry import AvroSerializer, ProtobufSerializer, RegistryClient
-from ottla.client.sync import Producer
+from ottla.client.registry import AvroDeserializer, AvroSerializer, ProtobufSerializer, RegistryClient
+from ottla.client.sync import Consumer, Producer
+from ottla.model.ids import TopicPartition
 from ottla.testing.ports import free_port
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
@@ -60,6 +61,50 @@ def test_consume_prints_what_the_registry_knows(
             producer.send(subject, b"plain", key="c")
     done = _run("consume", subject, "--bootstrap", node.bootstrap, "--registry", registry.url)
     assert done.stdout.splitlines() == ['a\t{"id":7}', 'b\t{"n":5}', "c\tplain"]
+
+
+def test_produce_writes_json_by_a_schema(
+    node: OttlaNode, registry: RegistryProcess, subject: str, tmp_path: Path
+) -> None:
+    at = ("--bootstrap", node.bootstrap, "--registry", registry.url)
+    order, proto, key = tmp_path / "order.avsc", tmp_path / "p.proto", tmp_path / "key.json"
+    order.write_text(json.dumps(ORDER))
+    proto.write_text('syntax = "proto3"; message P { int32 n = 1; }')
+    key.write_text('{"type": "object", "required": ["shop"]}')
+    assert "40401" in _run("produce", subject, "-v", '{"id": 7}', *at).stderr, "there is no schema yet"
+    _run("produce", subject, "-v", '{"id": 7}', "--value-schema", str(order), *at)
+    done = _run("produce", subject, "-v", '{"id": 8}', *at)
+    assert done.exit_code == 0, done.stderr
+    made = json.loads(_run("schema", "list", f"{subject}-value", "--registry", registry.url, "--json").stdout)
+    by_id = ("--value-schema", str(made[0]["id"]), "--key-schema", str(key), "-k", '{"shop": 3}')
+    done = _run("produce", subject, "-v", '{"id": 9}', *by_id, *at)
+    assert done.exit_code == 0, done.stderr
+    printed = _run("consume", subject, *at).stdout.splitlines()
+    assert printed == ['{"id":7}', '{"id":8}', '{"shop":3}\t{"id":9}']
+    with RegistryClient(registry.url) as client, Consumer(node.bootstrap) as consumer:
+        consumer.assign([TopicPartition(subject, 0)])
+        consumer.seek_to_beginning()
+        avro = AvroDeserializer(client)
+        assert avro(subject, next(consumer).value) == {"id": 7}
+    done = _run("produce", f"{subject}-p", "-v", '{"n": 5}', "--value-schema", str(proto), *at)
+    assert done.exit_code == 0, done.stderr
+    assert _run("consume", f"{subject}-p", *at).stdout == '{"n":5}\n'
+
+
+def test_produce_says_what_does_not_fit(
+    node: OttlaNode, registry: RegistryProcess, subject: str, tmp_path: Path
+) -> None:
+    at = ("--bootstrap", node.bootstrap, "--registry", registry.url)
+    order = tmp_path / "order.avsc"
+    order.write_text(json.dumps(ORDER))
+    said = _run("produce", subject, "-v", '{"id": "x"}', "--value-schema", str(order), *at).stderr
+    assert said.startswith("Error: record 1 does not fit its schema: ")
+    assert "is not JSON" in _run("produce", subject, "-v", "{id", *at).stderr
+    assert "is not a schema" in _run("produce", subject, "-v", "1", "--value-schema", "x.txt", *at).stderr
+    missing = str(tmp_path / "missing.avsc")
+    assert "cannot be read" in _run("produce", subject, "-v", "1", "--value-schema", missing, *at).stderr
+    alone = _run("produce", subject, "-v", "1", "--value-schema", "latest", "--bootstrap", node.bootstrap)
+    assert "need --registry" in alone.stderr
 
 
 def test_up_starts_a_registry_beside_the_node(tmp_path: Path) -> None:

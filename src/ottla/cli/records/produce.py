@@ -19,6 +19,7 @@ from ottla.cli.output import Tally, json_option, say, show_done
 from ottla.cli.profiles import cluster_options
 from ottla.cli.records.templates import unescape
 from ottla.records.attributes import CODEC_NAMES
+from ottla.cli.schemas.encoding import encoding_options
 from ottla.records.json_records import ENCODINGS, PLAIN, check_fields, decode_bytes, told, told_header
 
 _STDIN: Final = 0
@@ -103,6 +104,7 @@ class Given(NamedTuple):
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Read from this file instead of stdin.",
 )
+@encoding_options
 def produce(
     properties: dict[str, str],
     as_json: bool,
@@ -120,6 +122,10 @@ def produce(
     null_values: bool,
     compression: str | None,
     source: Path | None,
+    registry: str | None,
+    value_schema: str | None,
+    key_schema: str | None,
+    registry_user: str | None,
 ) -> None:
     """Write records to TOPIC: the lines of stdin, or each --value. Returns when all are acknowledged."""
     how = Form(_mark(key_delimiter, "-K"), null_values, key_format, value_format, not repartition)
@@ -145,7 +151,14 @@ def produce(
                 elif line.strip():
                     yield _from_json(line, number, common, how)
 
-    count, last = run_client(lambda: _send(properties, topic, records()))
+    given = records()
+    if registry is not None:
+        from ottla.cli.schemas.encoding import encoded
+
+        given = encoded(given, topic, registry, registry_user, value_schema, key_schema)
+    elif value_schema is not None or key_schema is not None:
+        raise click.UsageError("--value-schema and --key-schema need --registry")
+    count, last = run_client(lambda: _send(properties, topic, given))
     where = "" if last is None else f", the last at {topic}-{last.partition} offset {last.offset}"
     show_done(
         f"{count} records written to {topic}{where}",

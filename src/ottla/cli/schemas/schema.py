@@ -10,6 +10,7 @@ import click
 
 from ottla.cli.failure import Failure
 from ottla.cli.output import confirm, json_option, say, show_done, show_rows
+from ottla.cli.schemas.encoding import TYPES
 from ottla.cli.schemas.options import registry_options, with_registry
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from ottla.schemas.parsed import Reference
 
 F = TypeVar("F", bound=Callable[..., Any])
-_TYPES: Final = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 _DESCRIPTION: Final = re.compile(
     r"description: ?(?:'(.*?)'(?:, additionalInfo|\})|\"(.*?)[\"']\})", re.DOTALL
 )
@@ -222,7 +222,7 @@ def delete(
 
 
 def _read(file: Path, schema_type: str | None) -> tuple[str, str]:
-    kind = schema_type or _TYPES.get(file.suffix)
+    kind = schema_type or TYPES.get(file.suffix)
     if kind is None:
         raise click.UsageError(f"the type of {file.name} is not known by its name: add --type")
     try:

@@ -79,6 +79,10 @@ class SchemaSerializer(ABC):
         name = KEY_HEADER if self._is_key else VALUE_HEADER
         return prepared.encode(value), ((name, prepared.header),)
 
+    def use(self, topic: str, registered: Registered, prefix: bytes) -> None:
+        """Write values of a topic by a schema that is registered, and ask the registry for none."""
+        self._prepared[topic] = Prepared(prefix + self._path(), b"", self._encoder(registered))
+
     def _prepare(self, topic: str) -> Prepared:
         subject = self._subject(topic, self._is_key, self._record_name())
         if self._use_latest:
