@@ -49,6 +49,11 @@ COMMANDS: Final = {
     "schema": ("ottla.cli.schemas.schema", "schema", "Schemas: list, get, register, check, diff, delete."),
     "connect": ("ottla.cli.connect", "connect", "Run a worker of connectors until it is stopped."),
     "table": ("ottla.cli.table", "table", "Topics that are tables: create, list, delete."),
+    "connector": (
+        "ottla.cli.connector",
+        "connector",
+        "Connectors: list, describe, create, pause, delete.",
+    ),
     "storage": (
         "ottla.cli.directories.storage",
         "storage",
