@@ -63,6 +63,7 @@ COMMANDS: Final = {
     "graduate": ("ottla.cli.directories.graduate", "graduate", "Hand a data directory over to Apache Kafka."),
     "bench": ("ottla.cli.bench", "bench", "Measure a cluster: writing, reading, latency."),
     "profile": ("ottla.cli.profile", "profile", "Clusters by name: list, create, use."),
+    "debug": ("ottla.cli.bundle", "debug", "Gather what somebody needs to help you."),
     "completion": ("ottla.cli.completion", "completion", "Print a shell completion script."),
     "version": ("ottla.cli.version", "version", "Show the versions of Ottla and Python."),
 }

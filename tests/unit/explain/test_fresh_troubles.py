@@ -322,6 +322,9 @@ def test_what_was_refused_to_a_client_of_another_topic_is_not_blamed() -> None:
     assert names(why_topic_lost(topic(1, view=journal(refused)))) == ["produce-refused"]
     assert not names(why_topic_lost(topic(1, view=journal(elsewhere, refused))))
     assert not names(why_topic_lost(topic(1, view=journal(seen, by_id, refused))))
+    newer = refused._replace(at_ms=9_500)
+    (told,) = why_topic_lost(topic(1, view=journal(refused, newer))).causes
+    assert told.evidence[0].at_ms == 9_500, "somebody asks about the newest"
     here = event(8_500, "writes", client="uploader", host="h", at=["t/0"])
     assert names(why_topic_lost(topic(1, view=journal(here, refused)))) == ["produce-refused"]
 

@@ -27,7 +27,7 @@ def token() -> None:
 @token.command()
 @cluster_options
 @json_option
-@click.option("--owner", metavar="USER", help="For whom the token logs in. Default: who asks.")
+@click.option("--owner", metavar="USER", help="For whom the token logs in. Default: you.")
 @click.option("--renewer", "renewers", metavar="USER", multiple=True, help="Who else may renew it.")
 @click.option(
     "--max-lifetime",

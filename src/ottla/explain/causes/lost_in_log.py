@@ -157,7 +157,8 @@ def _refused(topic: str, journal: JournalView) -> Iterator[Cause]:
     for event in journal.of("producer-wrote"):
         if (client := clients.get(event.facts["producer"])) is not None:
             topics.setdefault(client, set()).add(event.facts["at"].rpartition("/")[0])
-    for event in journal.of("request-refused", api="produce"):
+    # The newest is the one that somebody asks about.
+    for event in reversed([*journal.of("request-refused", api="produce")]):
         if event.facts["error"] not in _FINAL:
             continue
         client = event.subject.removeprefix("client/").rpartition("@")[0]
