@@ -18,8 +18,8 @@ from ottla.cli.numbers import INT32_MAX, INT64_MAX, PARTITION
 from ottla.cli.output import Tally, json_option, say, show_done
 from ottla.cli.profiles import cluster_options
 from ottla.cli.records.templates import unescape
-from ottla.records.attributes import CODEC_NAMES
 from ottla.cli.schemas.encoding import encoding_options
+from ottla.records.attributes import CODEC_NAMES
 from ottla.records.json_records import ENCODINGS, PLAIN, check_fields, decode_bytes, told, told_header
 
 _STDIN: Final = 0
