@@ -66,7 +66,7 @@ def find_guard(key: ApiKey) -> Guard | None:
     if declared.checked_by is CheckedBy.GUARD:
         written_guards()
         return _guards[key]
-    return derive_guard(key, [demand_of(one) for one in declared.demands])
+    return derive_guard(key, [demand_of(declaration) for declaration in declared.demands])
 
 
 def guarded(key: ApiKey, handler: Handler) -> Handler:
@@ -83,9 +83,9 @@ def guarded(key: ApiKey, handler: Handler) -> Handler:
 
 def derive_guard(key: ApiKey, demands: Sequence[Demand]) -> Guard:
     """Return the guard that sees to what an API demands: first of the request, then of each entry."""
-    of_request = [one for one in demands if isinstance(one, OfRequest)]
-    of_each = [one for one in demands if isinstance(one, OfEach)]
-    of_answer = [one for one in demands if isinstance(one, OfAnswer)]
+    of_request = [demand for demand in demands if isinstance(demand, OfRequest)]
+    of_each = [demand for demand in demands if isinstance(demand, OfEach)]
+    of_answer = [demand for demand in demands if isinstance(demand, OfAnswer)]
     serve_allowed = _sorter(key, of_each) if of_each else _serve_all
     for demand in reversed(of_answer):
         serve_allowed = _hider(key, demand, serve_allowed)

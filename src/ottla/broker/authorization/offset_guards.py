@@ -37,17 +37,17 @@ def offset_fetch(ask: OffsetFetchRequest, context: RequestContext, serve: Serve)
         return _fetch_of_one(ask, context, serve)
     # An entry is judged for itself: a group may be named twice, with topics and without.
     judged = [_judge(group, context) for group in ask.groups]
-    allowed = tuple(one.allowed for one in judged if one.allowed is not None)
+    allowed = tuple(entry.allowed for entry in judged if entry.allowed is not None)
     if not allowed:
-        return OffsetFetchResponse(groups=tuple(one.refusal for one in judged))
+        return OffsetFetchResponse(groups=tuple(entry.refusal for entry in judged))
 
     def put_together(response: OffsetFetchResponse) -> OffsetFetchResponse:
         served = iter(response.groups)
         return replace(
             response,
             groups=tuple(
-                one.refusal if one.allowed is None else _with_hidden(next(served), one, context)
-                for one in judged
+                entry.refusal if entry.allowed is None else _with_hidden(next(served), entry, context)
+                for entry in judged
             ),
         )
 

@@ -30,7 +30,7 @@ def collect() -> str:
 
 
 def _row(key: ApiKey, declared: Declared) -> str:
-    listeners = " ".join(one.name for one in Listener if one in declared.listeners)
+    listeners = " ".join(listener.name for listener in Listener if listener in declared.listeners)
     cells = (key.name, declared.versions, listeners, " ".join(_marks(declared)))
     return ", ".join(f'"{cell}"' for cell in cells)
 

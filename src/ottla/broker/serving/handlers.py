@@ -108,7 +108,7 @@ class Declared(NamedTuple):
     @property
     def rights(self) -> tuple[Right, ...]:
         """The rights that are asked for."""
-        return tuple(one if isinstance(one, Right) else one.right for one in self.demands)
+        return tuple(demand if isinstance(demand, Right) else demand.right for demand in self.demands)
 
 
 _handlers: dict[ApiKey, Handler] = {}

@@ -82,10 +82,10 @@ def _arrays(cls: type[Any], version: int) -> Iterator[Field]:
 def _cost(field: Field, version: int) -> int:
     if field.struct is None:
         return _STRING_BYTES if field.kind in ("string", "bytes", "uuid") else _INTEGER_BYTES
-    inner = [one for one in layout_of(field.struct) if version in one.versions]
+    inner = [inside for inside in layout_of(field.struct) if version in inside.versions]
     return _STRUCT_BYTES + sum(
-        _FIELD_BYTES + (_STRING_BYTES if one.kind in ("string", "bytes") and not one.is_array else 0)
-        for one in inner
+        _FIELD_BYTES + (_STRING_BYTES if inside.kind in ("string", "bytes") and not inside.is_array else 0)
+        for inside in inner
     )
 
 
