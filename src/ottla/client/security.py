@@ -24,8 +24,9 @@ def cluster_for(
     allow_auto_topic_creation: bool = False,
     retry_timeout_ms: int = 60_000,
     max_age_s: float = float("inf"),
+    tls: ssl.SSLContext | None = None,
 ) -> Cluster:
-    """Return a cluster, not started yet, that connects as the settings say."""
+    """Return a cluster, not started yet, that connects as the settings say. A context that is given wins."""
     uses_tls = settings.security_protocol in ("SSL", "SASL_SSL")
     make_login = _login_maker(settings) if settings.security_protocol.startswith("SASL_") else None
     return Cluster(
@@ -36,7 +37,7 @@ def cluster_for(
         retry_timeout_s=retry_timeout_ms / 1000,
         retry_backoff_s=(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000),
         max_age_s=max_age_s,
-        tls=tls_context(settings) if uses_tls else None,
+        tls=(tls or tls_context(settings)) if uses_tls else None,
         authenticate=None
         if make_login is None
         else lambda connection: authenticate(connection, settings, make_login),

@@ -19,6 +19,7 @@ from ottla.client.admin.topics import Topics
 from ottla.client.cluster import Cluster
 from ottla.client.properties import CommonSettings
 from ottla.client.security import cluster_for
+from ottla.pipelines.key_stores import context_of_stores, without_stores
 
 T = TypeVar("T")
 
@@ -33,9 +34,12 @@ class Link:
         *,
         creates_topics: bool = True,
     ) -> None:
-        settings = CommonSettings.of(properties)
+        settings = CommonSettings.of(without_stores(properties))
         self.cluster: Cluster = cluster_for(
-            settings, allow_auto_topic_creation=creates_topics, retry_timeout_ms=retry_timeout_ms
+            settings,
+            allow_auto_topic_creation=creates_topics,
+            retry_timeout_ms=retry_timeout_ms,
+            tls=context_of_stores(properties),
         )
         routes = Routes(self.cluster, retry_timeout_ms, settings.request_timeout_ms)
         self.topics = Topics(routes)
@@ -62,13 +66,13 @@ class Link:
         self._runner.close()
 
 
-_links: dict[tuple[int, tuple[tuple[str, str], ...]], Link] = {}
+_links: dict[tuple[int, int, tuple[tuple[str, str], ...]], Link] = {}
 
 
-def shared_link(properties: Mapping[str, str]) -> Link:
+def shared_link(properties: Mapping[str, str], retry_timeout_ms: int = 60_000) -> Link:
     """Return this process's link with these properties. It stays open."""
-    key = (os.getpid(), tuple(sorted(properties.items())))
+    key = (os.getpid(), retry_timeout_ms, tuple(sorted(properties.items())))
     link = _links.get(key)
     if link is None:
-        link = _links[key] = Link(properties)
+        link = _links[key] = Link(properties, retry_timeout_ms)
     return link

@@ -84,6 +84,15 @@ def test_rows_are_delivered_at_once_without_a_batch(world: World, name: str) -> 
     assert (third.value, fourth.value, list(fourth.headers)) == (b"r", b"text", [("h", b"1")])
 
 
+def test_rows_without_acknowledgement_have_arrived_when_the_task_ends(world: World, name: str) -> None:
+    topic = world.create(name, 2)
+    options = world.options(topic=topic, kafka_acks="0", kafka_batch_size="100")
+    values = [b"%d" % number for number in range(50)]
+    outcome = world.write(options, None, {"value": values})
+    assert outcome.rows == 50
+    assert {*world.values(topic), *world.values(topic, 1)} == {*values}
+
+
 def test_nothing_is_nothing(world: World, name: str) -> None:
     assert world.write(world.options(topic=name), None) == TaskOutcome(0, 0, skipped=False)
     identity = _identity(name)

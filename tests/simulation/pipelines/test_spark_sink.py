@@ -168,6 +168,7 @@ class Rows:
     """A DataFrame whose tasks run here: so many of them, each with a batch of rows."""
 
     columns = ("value",)
+    dtypes = (("value", "binary"),)
 
     def __init__(self, as_task: Callable[..., None], batch_id: int, *tasks: Sequence[bytes]) -> None:
         self._as_task = as_task
@@ -299,7 +300,7 @@ def test_rows_without_a_value_are_refused_before_any_task(
     world: World, name: str, as_task: Callable[..., None]
 ) -> None:
     rows = Rows(as_task, 0, [b"a"])
-    rows.columns = ("amount",)
+    rows.dtypes = (("amount", "double"),)
     with pytest.raises(InvalidOption, match='rows need a column "value"'):
         topic_writer(options(world, topic=name))(rows, 0)  # type: ignore[arg-type]
 

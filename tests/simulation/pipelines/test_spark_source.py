@@ -254,3 +254,37 @@ def test_rows_have_the_columns_that_the_source_has_declared(world: World, name: 
     assert rows.schema.names == [*columns, "headers"]
     assert (rows["offset"].to_pylist(), rows["headers"].to_pylist()) == ([0], [None])
     assert rows.schema.field("timestamp").type == pa.timestamp("us", tz="UTC")
+
+
+def test_a_partition_that_was_never_there_is_said_at_once(world: World, name: str) -> None:
+    topic = filled(world, name, 1)
+    for assigned in ({topic: [0, 7]}, {f"{topic}-other": [0]}):
+        source = batch(world, "", subscribe="", assign=json.dumps(assigned))
+        with pytest.raises(InvalidOption, match="there is no such partition"):
+            source.partitions()
+
+
+def test_a_batch_between_offsets_that_are_not_there_is_refused(world: World, name: str) -> None:
+    topic = filled(world, name, 3)
+    beyond = json.dumps({topic: {"0": 5}})
+    for option in ("startingOffsets", "endingOffsets"):
+        with pytest.raises(InvalidOption, match=f"{option} is 5 for {topic}-0, which ends at 3"):
+            batch(world, topic, **{option: beyond}).partitions()
+    assert batch(world, topic, startingOffsets=beyond, failOnDataLoss="false").partitions() == []
+
+
+def test_progress_is_committed_to_the_group_that_was_named(world: World, name: str) -> None:
+    topic = filled(world, name, 3)
+    source = stream(world, topic, **{"kafka.group.id": f"{name}-group"})
+    source.commit({topic: {"0": 2}, "#start": {topic: {"0": 0}}})
+    found = world.link.run(world.link.group_offsets.list(f"{name}-group"))
+    assert {where.partition: item.offset for where, item in found.items()} == {0: 2}
+    stream(world, topic).commit({topic: {"0": 3}})
+
+
+def test_options_that_are_refused_are_what_spark_hears(world: World) -> None:
+    source: Any = OttlaDataSource({"kafka.bootstrap.servers": "h:1"}).streamReader(StructType())
+    for ask in ("initialOffset", "getDefaultReadLimit", "prepareForTriggerAvailableNow"):
+        with pytest.raises(InvalidOption, match="exactly one of"):
+            getattr(source, ask)()
+    source.stop()

@@ -2,6 +2,8 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from ottla.pipelines.spark.checkpoints import (
     read_query_id,
     write_note,
 )
+from ottla.pipelines.spark.queries import state_store
 
 # As Spark 4.2 writes them, shortened where nothing is looked at.
 TUMBLING = (
@@ -95,3 +98,23 @@ def test_pipelines_that_a_program_no_longer_has_are_named(tmp_path: Path) -> Non
         _checkpoint(tmp_path / name)
     (tmp_path / "no-checkpoint").mkdir()
     assert left_over(tmp_path, ["kept"]) == ["gone"]
+
+
+def test_a_query_that_transforms_state_gets_rocksdb_and_others_do_not() -> None:
+    conf: dict[str, str] = {}
+    settings = SimpleNamespace(get=conf.get, set=conf.__setitem__, unset=conf.__delitem__)
+    spark: Any = SimpleNamespace(conf=settings)
+    for state, stores in (
+        (["TransformWithStateInPySpark f(id, value)"], ["RocksDBStateStoreProvider"]),
+        (["Aggregate [id], [id, count(1)]"], []),
+        (None, []),
+    ):
+        with state_store(spark, state):
+            assert [name.rpartition(".")[2] for name in conf.values()] == stores
+        assert conf == {}
+    # What the user has chosen stays.
+    (name,) = ("spark.sql.streaming.stateStore.providerClass",)
+    conf[name] = "own"
+    with state_store(spark, ["TransformWithState"]):
+        assert conf == {name: "own"}
+    assert conf == {name: "own"}

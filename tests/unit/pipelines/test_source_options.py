@@ -8,6 +8,7 @@ from ottla.client.fetching import IsolationLevel
 from ottla.client.list_offsets import EARLIEST, LATEST
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.properties import InvalidOption, client_properties
+from ottla.pipelines.sink.options import check_columns, parse_sink_options
 from ottla.pipelines.source.options import Position, SourceOptions, Subscription, parse_source_options
 
 BASE = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "a"}
@@ -159,14 +160,14 @@ def test_address_of_a_broker_is_needed() -> None:
         parse_source_options({"subscribe": "a"}, is_streaming=True)
 
 
-def test_properties_for_java_are_understood_or_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_properties_for_java_are_understood() -> None:
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p w";'
     properties = client_properties(
         {
             "kafka.bootstrap.servers": "h:1",
             "kafka.sasl.jaas.config": jaas,
-            "kafka.max.poll.records": "5",
             "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.ssl.truststore.location": "/ca.pem",
         }
     )
     assert properties == {
@@ -174,5 +175,118 @@ def test_properties_for_java_are_understood_or_left_out(caplog: pytest.LogCaptur
         "sasl.username": "u",
         "sasl.password": "p w",
         "security.protocol": "SASL_PLAINTEXT",
+        "ssl.truststore.location": "/ca.pem",
     }
-    assert "max.poll.records" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "username", "password"),
+    [
+        ("x.PlainLoginModule required username=u password=p;", "u", "p"),
+        ("x.PlainLoginModule required username = 'u v' password = 'p;\"';", "u v", 'p;"'),
+        (r'x.ScramLoginModule required username="a\"b" password="c\\d";', 'a"b', "c\\d"),
+        ("x.PlainLoginModule required\n  username=u-1@x\n  password=p=q ;", "u-1@x", "p=q"),
+    ],
+)
+def test_a_login_is_read_with_quotes_or_without(text: str, username: str, password: str) -> None:
+    found = client_properties({"kafka.bootstrap.servers": "h:1", "kafka.sasl.jaas.config": text})
+    assert (found["sasl.username"], found["sasl.password"]) == (username, password)
+
+
+def test_a_login_without_a_user_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="names no user"):
+        client_properties({"kafka.bootstrap.servers": "h:1", "kafka.sasl.jaas.config": "x required;"})
+
+
+# Each option of Spark's own source and sink, and what it does here: nothing is left out silently.
+REFUSED_PROPERTIES = (
+    ("auto.offset.reset", "earliest", "set startingOffsets instead"),
+    ("enable.auto.commit", "true", "the checkpoint of a query keeps its offsets"),
+    ("interceptor.classes", "x.Y", "runs no Java classes"),
+    ("key.deserializer", "x.Y", "values are bytes here"),
+    ("value.deserializer", "x.Y", "values are bytes here"),
+    ("key.serializer", "x.Y", "values are bytes here"),
+    ("partitioner.class", "x.Y", "add a column `partition` instead"),
+    ("transactional.id", "t", "each task has an id of its own"),
+    ("sasl.kerberos.service.name", "kafka", "GSSAPI is not supported"),
+    ("max.poll.records", "5", "has no meaning for this client: leave it out"),
+    ("linger.mss", "5", "did you mean 'kafka.linger.ms'"),
+)
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), REFUSED_PROPERTIES)
+def test_a_property_that_cannot_work_is_refused(name: str, value: str, sentence: str) -> None:
+    for parse_options in (
+        lambda given: parse_source_options({**given, "subscribe": "a"}, is_streaming=True),
+        lambda given: parse_sink_options({**given, "topic": "a"}, is_streaming=False),
+    ):
+        with pytest.raises(InvalidOption, match=sentence):
+            parse_options({"kafka.bootstrap.servers": "h:1", f"kafka.{name}": value})
+
+
+def test_one_list_of_properties_serves_source_and_sink() -> None:
+    both: dict[str, Any] = {
+        "kafka.isolation.level": "read_committed",
+        "kafka.linger.ms": "5",
+        "kafka.group.id": "g",
+    }
+    assert parse(**both).group == "g"
+    sink = parse_sink_options({"kafka.bootstrap.servers": "h:1", "topic": "a", **both}, is_streaming=False)
+    assert sink.settings(None).linger_ms == 5
+
+
+@pytest.mark.parametrize(
+    ("is_streaming", "name", "value"),
+    [
+        (True, "endingOffsets", "latest"),
+        (True, "endingTimestamp", "5"),
+        (True, "endingOffsetsByTimestamp", "{}"),
+        (False, "maxOffsetsPerTrigger", "5"),
+        (False, "minOffsetsPerTrigger", "5"),
+        (False, "maxTriggerDelay", "5s"),
+    ],
+)
+def test_what_the_other_kind_of_query_has_is_refused(is_streaming: bool, name: str, value: str) -> None:
+    with pytest.raises(InvalidOption, match=f"{name} cannot be set here, since"):
+        parse_source_options({**BASE, name: value}, is_streaming=is_streaming)
+
+
+def test_a_prefix_makes_a_group_of_what_is_read() -> None:
+    assert parse().group is None
+    assert parse(groupIdPrefix="team").group == "team-a"
+    assert parse(groupIdPrefix="team", subscribe="b, a").group == "team-b-a"
+    own: dict[str, Any] = {"kafka.group.id": "own"}
+    assert parse(groupIdPrefix="team", **own).group == "own"
+
+
+def test_how_long_offsets_are_asked_for_is_heard() -> None:
+    assert parse().retry_timeout_ms == 60_000
+    more: dict[str, Any] = {"fetchOffset.numRetries": "2"}
+    assert parse(**more).retry_timeout_ms == 2_000
+    more["fetchOffset.retryIntervalMs"] = "10"
+    assert parse(**more).retry_timeout_ms == 20
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        (
+            {"value": "int"},
+            r"column 'value' is int, and it has to be string or binary: .*cast\(value AS STRING\)",
+        ),
+        ({"value": "string", "partition": "bigint"}, r"'partition' is bigint, .*cast\(partition AS INT\)"),
+        ({"value": "string", "timestamp": "timestamp"}, "unknown column 'timestamp'"),
+        ({"key": "string"}, 'need a column "value"'),
+    ],
+)
+def test_columns_that_cannot_be_written_are_refused(columns: dict[str, str], sentence: str) -> None:
+    with pytest.raises(InvalidOption, match=sentence):
+        check_columns(columns, "a")
+
+
+def test_weaker_acks_are_refused_where_rows_are_delivered_exactly_once() -> None:
+    given = {"kafka.bootstrap.servers": "h:1", "topic": "a", "kafka.acks": "0"}
+    with pytest.raises(InvalidOption, match=r"kafka.acks=0 and delivering exactly once do not go together"):
+        parse_sink_options(given, is_streaming=True)
+    sink = parse_sink_options({**given, "deliveryGuarantee": "at-least-once"}, is_streaming=True)
+    assert sink.settings(None).required_acks == 0

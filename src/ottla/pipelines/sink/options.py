@@ -59,6 +59,12 @@ def parse_sink_options(given: Mapping[str, str], *, is_streaming: bool) -> SinkO
     guarantee = options.get("deliveryguarantee", default)
     if guarantee not in ("exactly-once", "at-least-once"):
         raise InvalidOption(f"deliveryGuarantee is {guarantee!r}: it must be exactly-once or at-least-once")
+    acks = properties.get("acks", "all")
+    if guarantee == "exactly-once" and acks not in ("all", "-1"):
+        raise InvalidOption(
+            f"kafka.acks={acks} and delivering exactly once do not go together: set deliveryGuarantee to "
+            "at-least-once, or leave out kafka.acks"
+        )
     producer = {
         "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
         "batch.size": _BATCH_BYTES,
@@ -98,12 +104,27 @@ def _topic(options: Mapping[str, str], option: str) -> str | None:
     return name
 
 
-def check_columns(names: list[str], topic: str | None) -> None:
-    """Raise unless these columns can be written."""
+_TYPES: Final = {
+    "key": ("string", "binary"),
+    "value": ("string", "binary"),
+    "topic": ("string",),
+    "partition": ("int",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+}
+
+
+def check_columns(types: Mapping[str, str], topic: str | None) -> None:
+    """Raise unless these columns, of the types that Spark calls so, can be written."""
+    names = list(types)
     if "value" not in names:
         raise InvalidOption('rows need a column "value" of strings or bytes')
     for name in names:
         if name not in COLUMNS:
             raise InvalidOption(f"unknown column {name!r}: use only {', '.join(COLUMNS)}")
+        if types[name] not in _TYPES[name]:
+            raise InvalidOption(
+                f"column {name!r} is {types[name]}, and it has to be {' or '.join(_TYPES[name])}: convert it "
+                f"with cast({name} AS {_TYPES[name][0].upper()})"
+            )
     if topic is None and "topic" not in names:
         raise InvalidOption('no topic to write to: set the option "topic", or add a column "topic"')

@@ -1,6 +1,5 @@
 """Offsets of a source: what its options and its last batch mean in numbers, asked from the cluster."""
 
-import re
 from collections.abc import Iterable, Mapping
 
 from ottla.client.cluster import Cluster
@@ -9,6 +8,7 @@ from ottla.client.fetching import IsolationLevel
 from ottla.client.list_offsets import EARLIEST, LATEST, list_offsets
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.properties import InvalidOption
+from ottla.pipelines.source.java_patterns import compile_pattern
 from ottla.pipelines.source.options import Position, SourceOptions
 from ottla.pipelines.source.plan import Offsets
 from ottla.wire.error_code import ErrorCode
@@ -29,10 +29,11 @@ async def subscribed_partitions(cluster: Cluster, options: SourceOptions) -> lis
     """Return the partitions that the source has now, in order."""
     wanted = options.subscription
     if wanted.partitions:
+        await _check_there(cluster, wanted.partitions)
         return sorted(wanted.partitions)
     if wanted.pattern:
         topology = await cluster.refresh(None)
-        matches = re.compile(wanted.pattern).fullmatch
+        matches = compile_pattern(wanted.pattern).fullmatch
         names = [name for name, view in topology.topics.items() if matches(name) and not view.is_internal]
     else:
         names = list(wanted.topics)
@@ -41,6 +42,19 @@ async def subscribed_partitions(cluster: Cluster, options: SourceOptions) -> lis
     return sorted(
         TopicPartition(name, number) for name in names for number in topology.topics[name].partitions
     )
+
+
+async def _check_there(cluster: Cluster, wanted: Iterable[TopicPartition]) -> None:
+    """Raise at once if a partition was never there: waiting for its leader would take a minute."""
+    topology = await cluster.refresh(None)
+    views = topology.topics
+    unknown = [
+        str(where)
+        for where in wanted
+        if where.topic not in views or where.partition not in views[where.topic].partitions
+    ]
+    if unknown:
+        raise InvalidOption(f"assign names {', '.join(unknown)}, and there is no such partition")
 
 
 async def _refresh_existing(cluster: Cluster, names: list[str]) -> None:
@@ -136,3 +150,18 @@ def check_no_loss(start: Offsets, latest: Mapping[TopicPartition, int], options:
             end = offset
         stops[where] = end
     return stops
+
+
+async def check_within(
+    cluster: Cluster, position: Position, given: Offsets, options: SourceOptions, name: str
+) -> None:
+    """Raise if offsets that were named lie behind the end of their partitions. Nobody would notice."""
+    if position.offsets is None or not options.fail_on_data_loss:
+        return
+    latest = await find_offsets(cluster, given, LATEST, options.isolation)
+    for where, offset in given.items():
+        if offset > latest[where]:
+            raise InvalidOption(
+                f"{name} is {offset} for {where}, which ends at {latest[where]}: name an offset up to that, "
+                "or set failOnDataLoss to false to read what is there"
+            )

@@ -10,10 +10,8 @@ from ottla.client.fetching import IsolationLevel
 from ottla.client.list_offsets import EARLIEST, LATEST
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.properties import InvalidOption, client_properties, common_properties
+from ottla.pipelines.source.java_patterns import UnknownPattern, compile_pattern
 
-_FETCH_PROPERTIES: Final = frozenset(
-    ("isolation.level", "max.partition.fetch.bytes", "fetch.max.bytes", "fetch.max.wait.ms", "group.id")
-)
 # Spark reads whole ranges of a partition, so a piece may be large: Kafka's 1 MiB costs more round trips.
 _PARTITION_FETCH_BYTES: Final = 4 * 1024 * 1024
 _NAMES: Final = (
@@ -24,6 +22,12 @@ _NAMES: Final = (
     "kafkaconsumer.polltimeoutms", "fetchoffset.numretries", "fetchoffset.retryintervalms", "groupidprefix",
 )  # fmt: skip
 DECODING: Final = "ottla.decoding"
+_ONLY_OF_BATCHES: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+_ONLY_OF_STREAMS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+_RETRY_TIMEOUT_MS: Final = 60_000
+# As in Spark, if only one of the two is given.
+_RETRIES: Final = 3
+_RETRY_INTERVAL_MS: Final = 1_000
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -70,13 +74,17 @@ class SourceOptions:
     partition_fetch_bytes: int
     decoding: str | None = None
     """How values are decoded where they are read, as `source.decoding` writes it."""
+    group: str | None = None
+    """The group that shows how far a stream is."""
+    retry_timeout_ms: int = 60_000
 
 
 def parse_source_options(given: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
     """Read the options of a source. Raises InvalidOption with what is wrong."""
     options = {name.lower(): value for name, value in given.items()}
     _check_names(options)
-    properties = client_properties(given, _FETCH_PROPERTIES)
+    _check_kind(options, is_streaming)
+    properties = client_properties(given)
     isolation = properties.get("isolation.level", "read_uncommitted")
     if isolation not in ("read_uncommitted", "read_committed"):
         raise InvalidOption(
@@ -105,6 +113,8 @@ def parse_source_options(given: Mapping[str, str], *, is_streaming: bool) -> Sou
         isolation=IsolationLevel[isolation.upper()],
         partition_fetch_bytes=int(properties.get("max.partition.fetch.bytes", _PARTITION_FETCH_BYTES)),
         decoding=options.get(DECODING),
+        group=_group(options, properties.get("group.id")),
+        retry_timeout_ms=_retry_timeout_ms(options),
     )
 
 
@@ -113,6 +123,30 @@ def _check_names(options: Mapping[str, str]) -> None:
         # Spark adds some of its own, such as the path.
         if name not in (*_NAMES, DECODING, "path") and not name.startswith("kafka."):
             raise InvalidOption(f"unknown option {name!r} for reading topics")
+
+
+def _check_kind(options: Mapping[str, str], is_streaming: bool) -> None:
+    """Raise for what only the other kind of query has."""
+    for name in _ONLY_OF_BATCHES if is_streaming else _ONLY_OF_STREAMS:
+        if name.lower() in options:
+            kind = "a stream has no end" if is_streaming else "a batch is read all at once"
+            raise InvalidOption(f"{name} cannot be set here, since {kind}: leave it out")
+
+
+def _group(options: Mapping[str, str], group: str | None) -> str | None:
+    """Return the group that shows how far a stream is: the one given, or one with the prefix given."""
+    prefix = options.get("groupidprefix")
+    if group or not prefix:
+        return group or None
+    wanted = options.get("subscribe") or options.get("subscribepattern") or options.get("assign", "")
+    return f"{prefix}-{re.sub(r'[^A-Za-z0-9._-]+', '-', wanted).strip('-')}"
+
+
+def _retry_timeout_ms(options: Mapping[str, str]) -> int:
+    if "fetchoffset.numretries" not in options and "fetchoffset.retryintervalms" not in options:
+        return _RETRY_TIMEOUT_MS
+    retries = _number(options, "fetchOffset.numRetries") or _RETRIES
+    return retries * (_number(options, "fetchOffset.retryIntervalMs") or _RETRY_INTERVAL_MS)
 
 
 def _subscription(options: Mapping[str, str]) -> Subscription:
@@ -130,8 +164,8 @@ def _subscription(options: Mapping[str, str]) -> Subscription:
         return Subscription(topics=topics)
     if given[0] == "subscribepattern":
         try:
-            re.compile(value)
-        except re.error as error:
+            compile_pattern(value)
+        except UnknownPattern as error:
             raise InvalidOption(
                 f'option "subscribePattern" is not a valid regular expression: {error}'
             ) from error

@@ -76,10 +76,14 @@ class OttlaDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return a reader for a stream."""
+        from ottla.pipelines.properties import InvalidOption
         from ottla.pipelines.source.options import parse_source_options
-        from ottla.pipelines.spark.reader import OttlaStreamReader
+        from ottla.pipelines.spark.reader import OttlaStreamReader, RefusedStreamReader
 
-        return OttlaStreamReader(parse_source_options(self._given(), is_streaming=True), schema)
+        try:
+            return OttlaStreamReader(parse_source_options(self._given(), is_streaming=True), schema)
+        except InvalidOption as error:
+            return RefusedStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer for a batch."""
@@ -99,7 +103,7 @@ class OttlaDataSource(DataSource):
         from ottla.pipelines.sink.options import check_columns, parse_sink_options
 
         options = parse_sink_options(self._given(), is_streaming=is_streaming)
-        check_columns(schema.fieldNames(), options.topic)
+        check_columns({field.name: field.dataType.simpleString() for field in schema}, options.topic)
         return options
 
     def _given(self) -> dict[str, Any]:

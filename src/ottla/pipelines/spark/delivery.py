@@ -50,7 +50,7 @@ def topic_writer(options: Mapping[str, str], links: list[Link] | None = None) ->
             query = find_query(batch.sparkSession, chosen.get("pipeline"))
             told = {"batchId": str(batch_id), "queryId": str(query.id), "runId": str(query.runId)}
         sink = parse_sink_options({**chosen, **told}, is_streaming=True)
-        check_columns(batch.columns, sink.topic)
+        check_columns(dict(batch.dtypes), sink.topic)
         _write(_link(opened, sink), batch, sink)
 
     return write

@@ -3,10 +3,11 @@
 The first of them also delivers what could not be read to the topic for dead letters.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -34,6 +35,9 @@ from ottla.pipelines.spark.frames import (
 )
 from ottla.pipelines.spark.session import is_remote
 
+_TRANSFORM: Final = "TransformWithState"
+_STORE: Final = "spark.sql.streaming.stateStore.providerClass"
+_ROCKS_DB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _SINK_OPTIONS = ("kafka.", "deliveryguarantee")
 # Where dead letters need a query of their own, it reads the input a second time. Nobody waits for them, so
 # they come in larger batches.
@@ -157,8 +161,28 @@ def start_query(
     )
     writer = _triggered(writer, trigger)
     if isinstance(query.output, SparkSink):
-        return writer.format(query.output.format).options(**query.output.options).start()
-    return writer.foreachBatch(_batch_function(spark, query, options)).start()
+        writer = writer.format(query.output.format).options(**query.output.options)
+    else:
+        writer = writer.foreachBatch(_batch_function(spark, query, options))
+    return writer.start()
+
+
+@contextmanager
+def state_store(spark: SparkSession, state: Sequence[str] | None) -> Iterator[None]:
+    """Let a query that starts here have the state store that it needs: `transformWithState` needs RocksDB.
+
+    Spark notes the store in the checkpoint when a query starts. Others keep Spark's default, which writes
+    less for each batch. The state is as `checkpoints` describes it.
+    """
+    needs = any(operator.startswith(_TRANSFORM) for operator in state or ())
+    if not needs or spark.conf.get(_STORE, None) is not None:
+        yield
+        return
+    spark.conf.set(_STORE, _ROCKS_DB)
+    try:
+        yield
+    finally:
+        spark.conf.unset(_STORE)
 
 
 def _batch_function(spark: SparkSession, query: PlannedQuery, options: Mapping[str, str]) -> BatchFunction:

@@ -1,5 +1,6 @@
 """The source as Spark drives it: which offsets come next, and the rows of one piece of them."""
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -14,6 +15,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ottla.client.errors import ClientError
 from ottla.client.list_offsets import EARLIEST, LATEST
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.link import Link, shared_link
@@ -21,6 +23,7 @@ from ottla.pipelines.properties import InvalidOption
 from ottla.pipelines.source.offsets import (
     DataLoss,
     check_no_loss,
+    check_within,
     extend_start,
     find_offsets,
     resolve,
@@ -44,6 +47,8 @@ from ottla.pipelines.source.plan import (
 )
 
 _PARTITIONS_ARE_NEWS_FOR_S: Final = 1.0
+_RETRY_TIMEOUT_MS: Final = 60_000
+_logger = logging.getLogger(__name__)
 
 
 class OffsetRangePartition(InputPartition):
@@ -62,7 +67,10 @@ class _RangeReader:
         self._schema = schema
 
     def _link(self) -> Link:
-        return shared_link(self._options.properties)
+        options = self._options
+        if options.retry_timeout_ms == _RETRY_TIMEOUT_MS:
+            return shared_link(options.properties)
+        return shared_link(options.properties, options.retry_timeout_ms)
 
     def _read(self, partition: InputPartition) -> Iterator[Any]:
         if not isinstance(partition, OffsetRangePartition):
@@ -98,6 +106,8 @@ class OttlaReader(_RangeReader, DataSourceReader):
         partitions = link.run(subscribed_partitions(link.cluster, options))
         start = link.run(resolve(link.cluster, partitions, options.starting, options, is_start=True))
         end = link.run(resolve(link.cluster, partitions, options.ending, options, is_start=False))
+        link.run(check_within(link.cluster, options.starting, start, options, "startingOffsets"))
+        link.run(check_within(link.cluster, options.ending, end, options, "endingOffsets"))
         return self._partitions(start, end)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -193,9 +203,44 @@ class OttlaStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAva
         """Read one range."""
         return self._read(partition)
 
+    def commit(self, end: dict[str, Any]) -> None:
+        """Show in the group of the source, if it has one, how far the query is. It is one batch late."""
+        group = self._options.group
+        if group is None:
+            return
+        link = self._link()
+        try:
+            link.run(link.group_offsets.alter(group, from_json(end))).check()
+        except ClientError as error:
+            # Nobody reads it to go on, so it is no reason to stop.
+            _logger.warning("cannot store the progress of a query in group %s: %s", group, error)
+
     def _is_too_little(self, begin: Offsets, stops: Offsets) -> bool:
         """Say whether to wait for more, as minOffsetsPerTrigger asks, though not for ever."""
         offsets_min = self._options.min_offsets_per_trigger
         if offsets_min is None or available(begin, stops) >= offsets_min:
             return False
         return (time.monotonic() - self._last_batch_s) * 1000 < self._options.max_trigger_delay_ms
+
+
+class RefusedStreamReader(OttlaStreamReader):
+    """Says what is wrong with the options when Spark asks for the first time.
+
+    If making a reader fails, PySpark reports a mistake of its own last, and the reason lines above.
+    """
+
+    def __init__(self, error: InvalidOption) -> None:
+        self._error = error
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _ASKED_BY_SPARK:
+            raise object.__getattribute__(self, "_error")
+        return object.__getattribute__(self, name)
+
+
+_ASKED_BY_SPARK: Final = (
+    "initialOffset",
+    "getDefaultReadLimit",
+    "prepareForTriggerAvailableNow",
+    "partitions",
+)

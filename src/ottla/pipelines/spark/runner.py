@@ -15,7 +15,7 @@ from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline, PipelineD
 from ottla.pipelines.spark.checkpoints import Note, check_queries, write_note
 from ottla.pipelines.spark.frames import REGISTRY
 from ottla.pipelines.spark.progress import BatchProgress, ProgressGroups, ProgressWatch
-from ottla.pipelines.spark.queries import PlannedQuery, plan_queries, start_query
+from ottla.pipelines.spark.queries import PlannedQuery, plan_queries, start_query, state_store
 from ottla.pipelines.spark.session import open_session, page_of, ship_by_value
 from ottla.pipelines.status import (
     QueryStatus,
@@ -132,7 +132,8 @@ def _supervised(
 
         def start() -> StreamingQuery:
             write_note(directory / query.name, notes[query.name])
-            started[query.name] = start_query(spark, query, settings.options, directory, trigger)
+            with state_store(spark, notes[query.name]["state"]):
+                started[query.name] = start_query(spark, query, settings.options, directory, trigger)
             return started[query.name]
 
         return SupervisedQuery(status, start, is_finite=trigger == AVAILABLE_NOW)
