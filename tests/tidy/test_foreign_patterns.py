@@ -13,8 +13,7 @@ ALLOWED = {
     "mirror/following.py": "who starts the mirror wrote it",
     "mirror/link.py": "who starts the mirror wrote it",
     "mirror/maker/options.py": "who starts the mirror wrote it",
-    "pipelines/source/offsets.py": "who starts the pipeline wrote it",
-    "pipelines/source/options.py": "who starts the pipeline wrote it",
+    "pipelines/source/java_patterns.py": "who starts the pipeline wrote it",
     "security/distinguished_names.py": "ssl.principal.mapping.rules of the node's own configuration",
 }
 """Files that give Python an expression that is not in the source, and where it comes from."""
