@@ -20,7 +20,7 @@ class Simulation(NamedTuple):
 SIMULATIONS: Final = {
     "clients": Simulation("tests.simulation.clients.campaign", 2_000, 100),
     "cluster": Simulation("tests.simulation.cluster.campaign", 200, 20),
-    "connect": Simulation("tests.simulation.connect.campaign", 20),
+    "connect": Simulation("tests.simulation.connect.campaign", 20, 20),
     "mirror": Simulation("tests.simulation.mirror.seeded.campaign", 40, 20),
     "power-cuts": Simulation("tests.simulation.cluster.power_cuts", 30),
     "quorum": Simulation("tests.simulation.raft.campaign", 10_000, 3_000),

@@ -21,9 +21,11 @@ from random import Random
 from typing import Any, Final
 
 import pytest
+from tests.simulation.connect.bugs import BUGS
 from tests.simulation.connect.faulty import PARTITIONS, Faults, Shelves, Web, plant
 from tests.simulation.connect.files import Session
 from tests.simulation.connect.world import RunningWorker, Site, until
+from tests.simulation.planting import planted
 
 from ottla.connect.connectors.spark import sink as spark_sink
 
@@ -246,14 +248,46 @@ def run_seed(seed: int, rounds: int = 30) -> Counter[str]:
         return campaign.done
 
 
+def find_bug(name: str, seeds_max: int, rounds: int = 30) -> int | None:
+    """Return the first seed that finds a planted bug, and that is fine without it."""
+    return next((seed for seed in range(seeds_max) if _is_found(name, seed, rounds)), None)
+
+
+def _is_found(name: str, seed: int, rounds: int) -> bool:
+    try:
+        with planted(BUGS[name]):
+            run_seed(seed, rounds)
+    # Whatever it breaks.
+    except Exception:
+        run_seed(seed, rounds)
+        return True
+    return False
+
+
+def _find_all_bugs(seeds_max: int, rounds: int) -> int:
+    """Plant every bug and print which seed finds it. Returns how many are not found."""
+    missed = 0
+    for name, bug in BUGS.items():
+        seed = find_bug(name, seeds_max, rounds)
+        missed += seed is None
+        result = f"not within {seeds_max} seeds" if seed is None else f"seed {seed}"
+        print(f"{name:34} {result:26} {bug.what}", flush=True)
+    print(f"{len(BUGS) - missed} of {len(BUGS)} planted bugs were found")
+    return missed
+
+
 def main() -> int:
     """Run many seeds, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.connect.campaign", description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--all-bugs", action="store_true", help="plant every bug, one after the other")
+    parser.add_argument("--bug-seeds", type=int, default=20, help="how many seeds may look for each")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
+    if options.all_bugs:
+        return int(_find_all_bugs(options.bug_seeds, options.rounds) > 0)
     met: Counter[str] = Counter()
     failed = []
     for seed in range(options.first, options.first + options.seeds):

@@ -140,6 +140,7 @@ class FaultySink:
 
     def __init__(self, sink: Any, faults: Faults) -> None:
         self._sink = sink
+        self.commit_interval_s: float | None = sink.commit_interval_s
         self._faults = faults
 
     async def start(self, context: SinkContext) -> None:

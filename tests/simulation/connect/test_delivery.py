@@ -1,6 +1,7 @@
 """What a connector has written is there once, whatever fails: single stories, and some seeds of all."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,9 +11,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.simulation.connect.campaign import run_seed, shelf_rows
+from tests.simulation.connect.bugs import BUGS
+from tests.simulation.connect.campaign import find_bug, run_seed, shelf_rows
 from tests.simulation.connect.faulty import Faults, Shelves, plant
 from tests.simulation.connect.world import Site, until
+from tests.simulation.planting import planted
 
 from ottla.client.producer import Producer
 from ottla.connect.connectors.sql import table_sink
@@ -123,6 +126,38 @@ def test_an_offset_is_not_committed_before_its_dead_letter_is_written(
     Site().run(story)
 
 
+def test_a_target_with_a_position_of_its_own_does_not_go_on_behind_a_dead_letter_that_is_not_written(
+    shelves: Shelves, tmp_path: Path
+) -> None:
+    async def story(site: Site) -> None:
+        bad = "no JSON" * 100
+        row = {
+            "schema": {"type": "struct", "fields": [{"field": "n", "type": "int64"}]},
+            "payload": {"n": 1},
+        }
+        async with site.admin() as admin, site.worker() as worker:
+            small = {"max.message.bytes": "300"}
+            await admin.topics.create("dead", partitions=1, replication_factor=1, configs=small)
+            await site.produce("t", bad.encode(), json.dumps(row).encode())
+            await worker.create(
+                "rows",
+                connector_class="io.confluent.connect.jdbc.JdbcSinkConnector",
+                connection_url=f"jdbc:sqlite:{tmp_path / 'db'}",
+                auto_create="true",
+                topics="t",
+                value_converter=_JSON,
+                errors_tolerance="all",
+                errors_deadletterqueue_topic_name="dead",
+            )
+            await worker.wait_for(
+                "/connectors/rows/status", lambda answer: answer["tasks"][0]["state"] == "FAILED"
+            )
+            await admin.topics.delete("dead")
+            await until(lambda: _has(site, "dead", [bad]))
+
+    Site().run(story)
+
+
 async def _has(site: Site, topic: str, expected: list[str]) -> bool:
     return await site.values(topic) == expected
 
@@ -225,3 +260,20 @@ def test_whatever_fails_each_record_arrives(seed: int) -> None:
     pytest.importorskip("pyarrow")
     met = run_seed(seed, rounds=15)
     assert met["records"] > 0, f"replay with: make sim WHAT=connect SEED={seed} TIMES=1"
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_every_bug_can_be_planted_and_leaves_no_trace(name: str) -> None:
+    """Seeds that find them: `make sim WHAT=connect BUGS=1`."""
+    right = BUGS[name].function.__code__
+    with planted(BUGS[name]):
+        assert BUGS[name].function.__code__ is not right
+    assert BUGS[name].function.__code__ is right
+
+
+@pytest.mark.thorough(
+    guard="tests/simulation/connect/test_delivery.py::test_every_bug_can_be_planted_and_leaves_no_trace"
+)
+def test_a_planted_bug_is_found() -> None:
+    """The first seed finds it."""
+    assert find_bug("dead-letters-are-thrown-away", 1) == 0

@@ -334,6 +334,25 @@ def test_a_database_that_is_away_is_asked_again_later(
     asyncio.run(story())
 
 
+def test_rows_behind_a_refused_one_wait_until_its_report_is_written(tmp_path: Path) -> None:
+    async def refuse() -> None:
+        raise ConnectError("no topic for dead letters")
+
+    async def story() -> None:
+        task = TableSinkTask({"connection.url": f"jdbc:sqlite:{tmp_path / 'db'}", "auto.create": "true"})
+        await task.start(SinkContext("c", 0, lambda record, error: None, refuse))
+        await task.opened(frozenset({WHERE}))
+        with pytest.raises(ConnectError, match="dead letters"):
+            await task.put([_record(0), _record(1, {"id": None}), _record(2), _record(3)])
+        await task.stop()
+        after, position = await _task(tmp_path / "db")
+        await after.stop()
+        # The record that was refused is read again.
+        assert (_ids(tmp_path / "db"), position) == ([0], 1)
+
+    asyncio.run(story())
+
+
 def test_rows_before_a_refused_one_are_not_put_again_when_the_database_goes_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,7 +109,7 @@ class SinkRun:
 
         try:
             # One that fails half way has perhaps opened something: it is stopped, too.
-            await self._task.start(SinkContext(self._connector, self._number, report))
+            await self._task.start(SinkContext(self._connector, self._number, report, self._bury))
             async with self._consumer:
                 try:
                     self._subscribe()
@@ -193,13 +193,15 @@ class SinkRun:
         """Put records. What the target cannot take now is kept for later."""
         self._batch = batch
         waits: RetryLater | None = None
+        # Before the target is asked: one that keeps its position would go on behind what cannot be read.
+        await self._bury()
         try:
             if batch.records:
                 await self._task.put(batch.records)
         except RetryLater as error:
             waits = error
             del batch.records[: error.done]
-        # Only what is written there counts as done.
+        # Only what is written there counts as done: also what the target has reported.
         await self._bury()
         if waits is not None:
             self._put |= batch.positions()

@@ -3,7 +3,7 @@ Kafka.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -49,6 +49,10 @@ class SourceTask(ABC):
         """Close the source."""
 
 
+async def _settled() -> None:
+    """Everything is written."""
+
+
 @dataclass(frozen=True)
 class SinkContext:
     """What a sink can ask its worker."""
@@ -57,6 +61,8 @@ class SinkContext:
     task: int
     report: Callable[[Record, Exception], None]
     """Reports a record that the target does not take. Raises if that is not tolerated."""
+    settle: Callable[[], Awaitable[None]] = _settled
+    """Waits until what was reported is written. A target that keeps its position waits before it goes on."""
 
 
 class SinkTask(Protocol):

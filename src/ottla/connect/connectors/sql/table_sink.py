@@ -103,6 +103,8 @@ class TableSinkTask:
             assert self._context is not None, "it was started"
             if len(records) == 1:
                 self._context.report(records[0], error)
+                # Rows behind it move the position in the database: nothing would read this one again.
+                await self._context.settle()
                 return
             # Some row is wrong: find it, and write the others.
             middle = len(records) // 2
