@@ -39,12 +39,20 @@ async def _run(settings: ConsoleSettings, ready: Callable[[str], None]) -> None:
         console = Console(settings)
         console.port = listener.getsockname()[1]
         sweeping = asyncio.create_task(_sweep(console))
+        stopping = asyncio.create_task(_tell_streams(console, stop))
         ready(http.url(console.port))
         try:
             await serve(make_app(console, ROUTES), listener, http, stop)
         finally:
             sweeping.cancel()
+            stopping.cancel()
             await console.close()
+
+
+async def _tell_streams(console: Console, stop: asyncio.Event) -> None:
+    """Have pages that are followed end, so that nothing waits for them."""
+    await stop.wait()
+    console.is_stopping = True
 
 
 async def _sweep(console: Console) -> None:

@@ -17,6 +17,7 @@ from ottla.cli.profiles import DEFAULT_BOOTSTRAP, parse_assignments
 from ottla.cli.settings import DEFAULT_DATA_DIRECTORY, load_settings, settings_options
 
 DEFAULT_PORT: Final = 9092
+REGISTRY_URL: Final = "http://127.0.0.1:8081"
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,7 @@ Any Kafka client works as well, with {address} as its bootstrap.servers."""
 @click.option(
     "--connect", "with_connect", is_flag=True, help="Also run a worker of connectors, on port 8083."
 )
+@click.option("--console", "with_console", is_flag=True, help="Also run the console, on port 8088.")
 @click.option("--hints", is_flag=True, help="Print example commands on stderr when the node is ready.")
 @click.option(
     "--insecure",
@@ -101,6 +103,7 @@ def up(
     nodes: int,
     with_registry: bool,
     with_connect: bool,
+    with_console: bool,
     hints: bool,
     insecure: bool,
     secure: bool,
@@ -115,7 +118,7 @@ def up(
     addresses of all. An empty data directory is formatted
     first, as `ottla storage format` would do it with the same options.
     """
-    check_satellites(with_registry or with_connect, is_plain=nodes == 1 and not secure)
+    check_satellites(with_registry or with_connect or with_console, is_plain=nodes == 1 and not secure)
     _check_no_secret_shows(format_given["add_scram"])
     if nodes > 1:
         _check_nodes(join, is_contradictory=secure and insecure)
@@ -148,10 +151,13 @@ def up(
         _tell_ready(address, hints)
         if files is not None and files.is_new:
             say(secure_files.HINTS.format(address=address, directory=files.directory), err=True)
-        if with_registry:
-            satellites.append(start_satellite("registry", "--bootstrap", address))
-        if with_connect:
-            satellites.append(start_satellite("connect", "--bootstrap", address))
+        schemas = ("--registry", REGISTRY_URL) if with_registry else ()
+        wanted = (
+            ("registry",) * with_registry,
+            ("connect",) * with_connect,
+            ("console", *schemas) * with_console,
+        )
+        satellites.extend(start_satellite(*words, "--bootstrap", address) for words in wanted if words)
 
     set_up_logging(log_format == "json", log_level.upper())
     loaded = load_settings(config_file, assignments, data_directory)
@@ -195,8 +201,9 @@ def check_satellites(is_wanted: bool, *, is_plain: bool) -> None:
     """Refuse satellites where they would have to log in, or to know several nodes."""
     if is_wanted and not is_plain:
         raise click.UsageError(
-            "--registry and --connect are for one node without a login: start `ottla registry` and "
-            "`ottla connect` yourself, with the addresses of the nodes and the settings of a client"
+            "--registry, --connect and --console are for one node without a login: start `ottla registry`, "
+            "`ottla connect` and `ottla console` yourself, with the addresses of the nodes and the settings "
+            "of a client"
         )
 
 

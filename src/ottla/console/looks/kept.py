@@ -48,18 +48,20 @@ class Kept(Generic[T]):
             self._reading = asyncio.create_task(self._read_once())
         reading = self._reading
         done, _ = await asyncio.wait((reading,), timeout=patience_s)
-        if done and self._seen is None:
+        if done and self._seen is None and not reading.cancelled():
             reading.result()
         return self._seen
 
     def forget(self) -> None:
         """Read again at the next look: something was changed."""
-        self._took_s = 0.0
+        self._seen = None
+        self.close()
 
     def close(self) -> None:
         """Stop reading."""
         if self._reading is not None:
             self._reading.cancel()
+            self._reading = None
 
     def _age_max_s(self) -> float:
         return 0.0 if self._took_s < _AT_ONCE_S else self._took_s * _AGE_FACTOR
@@ -76,4 +78,5 @@ class Kept(Generic[T]):
             self._seen = Seen(value, began_s)
             self._took_s = self._now_s() - began_s
         finally:
-            self._reading = None
+            if self._reading is asyncio.current_task():
+                self._reading = None

@@ -119,7 +119,7 @@ async def read_newest(
     count: int = PAGE,
 ) -> RecordPage:
     """Read one page. `before` says where to go on, `before_ms` leaves out what is later than that."""
-    numbers = await _numbers(cluster, topic, partitions)
+    numbers = await find_partitions(cluster, topic, partitions)
     wheres = [TopicPartition(topic, number) for number in numbers]
     starts, ends = await bounds(cluster, wheres, isolation)
     tops = dict(ends)
@@ -147,7 +147,8 @@ async def read_newest(
     )
 
 
-async def _numbers(cluster: Cluster, topic: str, partitions: Collection[int]) -> list[int]:
+async def find_partitions(cluster: Cluster, topic: str, partitions: Collection[int]) -> list[int]:
+    """Return the partitions of a topic, or those of the wanted that it has. Raises BrokerError."""
     view = (await cluster.refresh([topic])).topics.get(topic)
     if view is None or not view.partitions:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if view is None else view.error_code
@@ -271,7 +272,7 @@ def open_batches(
 
 async def read_one(cluster: Cluster, where: TopicPartition, offset: int) -> StoredRecord | None:
     """Read a record. None: there is none at this offset, or it is the marker of a transaction."""
-    await _numbers(cluster, where.topic, (where.partition,))
+    await find_partitions(cluster, where.topic, (where.partition,))
     starts, ends = await bounds(cluster, [where], IsolationLevel.READ_UNCOMMITTED)
     if where not in ends or not starts[where] <= offset < ends[where]:
         return None

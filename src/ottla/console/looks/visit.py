@@ -3,11 +3,13 @@
 What one visitor has read, no other visitor gets: they may have other rights.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 
 from ottla.client.admin import Admin
 from ottla.client.admin.settings import AdminSettings
+from ottla.client.cluster import Cluster
 from ottla.client.security import cluster_for
 from ottla.console.looks.decoding import Decoding
 from ottla.console.looks.groups import read_groups
@@ -50,6 +52,16 @@ class Visit:
         except BaseException:
             await self.access.admin.close()
             raise
+
+    @asynccontextmanager
+    async def own_cluster(self) -> AsyncIterator[Cluster]:
+        """Give connections that nobody else waits on, for what waits for records."""
+        own = cluster_for(AdminSettings.of(dict(self.properties)), retry_timeout_ms=_RETRY_MS)
+        await own.start()
+        try:
+            yield own
+        finally:
+            await own.close()
 
     async def close(self) -> None:
         """Close all connections."""

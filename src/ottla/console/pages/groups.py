@@ -21,9 +21,11 @@ async def groups(call: Call) -> Response:
         call.flag("ledgers"),
         call.number("page", 1) or 1,
     )
+    if call.flag("fresh"):
+        call.visit.groups.forget()
     seen = await call.visit.groups.get(PATIENCE_S * 4 if call.is_part else PATIENCE_S)
     if seen is None:
-        return call.page("reading.html", place="groups", what="groups")
+        return call.page("reading.html", place="groups", what="groups", params=call.lasting)
     page = find_groups(seen.value, query)
     figures = await read_figures(call.visit.access, seen.value, page.groups)
     return call.page(
@@ -35,7 +37,8 @@ async def groups(call: Call) -> Response:
         troubles=seen.value.troubles,
         kinds=KINDS,
         label=Bounds().label,
-        params=dict(call.query),
+        age_s=time.monotonic() - seen.at_s,
+        params=call.lasting,
     )
 
 

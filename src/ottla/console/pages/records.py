@@ -2,19 +2,19 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
 from ottla.client.fetching import IsolationLevel
 from ottla.console.looks.decoding import Decoded
+from ottla.console.looks.exporting import record_row
 from ottla.console.looks.places import UnreadablePlace, decode_offsets, encode_offsets, parse_time
-from ottla.console.looks.records import RecordPage, StoredRecord, read_newest, read_one
+from ottla.console.looks.records import Listed, RecordPage, StoredRecord, read_newest, read_one
 from ottla.console.looks.values import SHOWN_BYTES_MAX, Shown, as_hex, pretty, preview
 from ottla.console.serving.call import Call, json_answer
 from ottla.model.ids import TopicPartition
 from ottla.records.attributes import TimestampType
-from ottla.records.json_records import tell, tell_header
 from ottla.satellite.errors import HttpError
 
 _FORMS: Final = ("pretty", "raw", "hex")
@@ -44,10 +44,10 @@ async def records(call: Call) -> Response:
         tab="records",
         topic=name,
         page=page,
-        lines=await _lines(call, page),
+        lines=await record_lines(call, page.rows),
         older=encode_offsets(page.before) if page.has_older else None,
         total=sum(page.ends[number] - start for number, start in page.starts.items() if number in page.ends),
-        now_ms=_now_ms(),
+        now_ms=now_ms(),
         params=dict(call.query),
     )
 
@@ -56,7 +56,7 @@ async def _read_page(call: Call, name: str) -> RecordPage:
     try:
         before = decode_offsets(call.text("before"))
         at = call.text("at")
-        before_ms = parse_time(at, _now_ms()) if at else None
+        before_ms = parse_time(at, now_ms()) if at else None
     except UnreadablePlace as error:
         raise HttpError(400, str(error)) from error
     partition, offset = call.number("partition"), call.number("offset")
@@ -76,12 +76,14 @@ async def _read_page(call: Call, name: str) -> RecordPage:
     )
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
+    """Return the time."""
     return int(time.time() * 1000)
 
 
-async def _lines(call: Call, page: RecordPage) -> list[RecordLine]:
-    found = [listed.record for listed in page.rows]
+async def record_lines(call: Call, rows: Sequence[Listed]) -> list[RecordLine]:
+    """Return records as lists show them."""
+    found = [listed.record for listed in rows]
     keys, values = await decode_records(call, found)
     return [
         RecordLine(
@@ -92,7 +94,7 @@ async def _lines(call: Call, page: RecordPage) -> list[RecordLine]:
             key,
             value,
         )
-        for listed, key, value in zip(page.rows, keys, values, strict=True)
+        for listed, key, value in zip(rows, keys, values, strict=True)
     ]
 
 
@@ -187,23 +189,3 @@ async def record_rows(call: Call) -> Response:
             "troubles": dict(page.troubles),
         }
     )
-
-
-def record_row(found: StoredRecord) -> dict[str, Any]:
-    """Return a record as commands print it."""
-    key, key_encoding = tell(found.key)
-    value, value_encoding = tell(found.value)
-    row: dict[str, Any] = {
-        "topic": found.where.topic,
-        "partition": found.where.partition,
-        "offset": found.offset,
-        "timestamp_ms": found.timestamp_ms,
-        "key": key,
-        "value": value,
-        "headers": [tell_header(*header) for header in found.headers],
-    }
-    if key_encoding is not None:
-        row["key_encoding"] = key_encoding
-    if value_encoding is not None:
-        row["value_encoding"] = value_encoding
-    return row

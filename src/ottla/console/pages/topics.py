@@ -1,6 +1,7 @@
 """The list of topics, and one topic."""
 
 import asyncio
+import time
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
@@ -32,9 +33,11 @@ async def topics(call: Call) -> Response:
         call.text("sort") or "name",
         call.number("page", 1) or 1,
     )
+    if call.flag("fresh"):
+        call.visit.topics.forget()
     seen = await call.visit.topics.get(PATIENCE_S * 4 if call.is_part else PATIENCE_S)
     if seen is None:
-        return call.page("reading.html", place="topics", what="topics")
+        return call.page("reading.html", place="topics", what="topics", params=call.lasting)
     page = find_topics(seen.value.values(), query)
     access = call.visit.access
     patience_s = 5.0 if call.flag("figures") else PATIENCE_S
@@ -58,8 +61,9 @@ async def topics(call: Call) -> Response:
         readers=readers or {},
         groups_trouble=groups_trouble,
         is_whole=is_whole,
+        age_s=time.monotonic() - seen.at_s,
         tree=prefixes(names, query.prefix),
-        params=dict(call.query),
+        params=call.lasting,
     )
 
 

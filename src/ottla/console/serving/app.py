@@ -73,6 +73,8 @@ class Console:
         self.guesses = Guesses()
         self.now_s = now_s
         self.port = 0
+        self.streams = 0
+        self.is_stopping = False
 
     async def close(self) -> None:
         """Close all connections."""
@@ -108,6 +110,10 @@ PLACES: Final = (
     ("overview", "Overview", ()),
     ("topics", "Topics", ("topics",)),
     ("groups", "Groups", ("groups",)),
+    ("transactions", "Transactions", ("transactions",)),
+    ("cluster", "Cluster", ("nodes",)),
+    ("access", "Access", ("access",)),
+    ("journal", "Journal", ("journal",)),
 )
 """What the menu has: a name, what it is called, and its path."""
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _INT_DIGITS_MAX: Final = 19
 _SEE_OTHER: Final = 303
+_ONCE: Final = ("fresh", "figures")
+"""Read again, and wait for the figures."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class Call:
     address: str
     is_part: bool
     """Whether only a part of the page is wanted, to be put into one that is there."""
+
+    @property
+    def lasting(self) -> dict[str, str]:
+        """The query without what holds for one request alone."""
+        return {name: value for name, value in self.query.items() if name not in _ONCE}
 
     def text(self, name: str) -> str:
         """Return a parameter of the query, "" if it is not there."""

@@ -57,6 +57,11 @@ class Visits:
         """Take a visit over that was opened for a login."""
         self._open[cluster.name, session_id] = visit
 
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        return len(self._open)
+
     async def end(self, session_id: str) -> None:
         """Close the visits of a session."""
         for key in [key for key in self._open if key[1] == session_id]:

@@ -175,3 +175,12 @@ document.addEventListener("htmx:after:swap", () => showTimes());
 
 showTheme(kept.get("ottla-theme") ?? "auto");
 showTimes();
+
+// A file is read here and sent as text, so that it can be looked at before it is written.
+document.addEventListener("change", async (event) => {
+  if (!("file" in event.target.dataset) || !event.target.files.length) return;
+  const file = event.target.files[0];
+  const form = event.target.closest("form");
+  $("[data-from-file]", form).value = await file.text();
+  if (file.name.endsWith(".csv")) $("select[name=form]", form).value = "csv";
+});
