@@ -29,6 +29,10 @@ _NEXT_STEPS: Final = {
     "TRANSACTIONAL_ID_NOT_FOUND": "`ottla txn list` lists the transactional ids",
     "INVALID_TOPIC_EXCEPTION": "choose a name of letters, digits, '.', '_' and '-'",
     "INVALID_REPLICATION_FACTOR": "the cluster has too few brokers for that: ask for fewer replicas",
+    "SECURITY_DISABLED": "the cluster has no access rules: start it with `ottla up --secure`, or set "
+    "authorizer.class.name",
+    "DELEGATION_TOKEN_AUTH_DISABLED": "set delegation.token.secret.key, the same on every node",
+    "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED": "log in with a password or a certificate, and not by a token",
     "INVALID_CONFIG": "`ottla config get` lists the configs with their values",
 }
 _WRONG_USER: Final = "check sasl.mechanism, sasl.username and sasl.password in --property or in the profile"

@@ -52,6 +52,8 @@ def test_each_refusal_of_a_cluster_says_what_to_do() -> None:
         "; ask the administrator for a rule such as `ottla acl add USER read topic:NAME`, or use another "
         "--profile; `ottla acl why` says which rule decides"
     )
+    open_to_all = BrokerError(ErrorCode.SECURITY_DISABLED, "cannot list the access rules")
+    assert "start it with `ottla up --secure`" in explain(open_to_all)
     unwritten = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "t-0 did not take a batch")
     assert "acl add USER write topic:NAME" in explain(unwritten)
     unknown = BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "broker 1 cannot list its groups")
