@@ -195,6 +195,27 @@ def test_many_records_are_looked_at_before_they_are_written(acting: ConsoleVisit
     assert node.values("many")[-1] == b"b,c"
 
 
+def test_a_record_of_10_megabytes_breaks_no_page(acting: ConsoleVisitor, node: ThreadNode) -> None:
+    node.create_topic("heavy", configs={"max.message.bytes": "11000000"})
+    value = b'{"html": "' + b"<b>" * 3_400_000 + b'"}'
+
+    async def write() -> None:
+        async with Producer(node.bootstrap, max_request_size=11_000_000) as producer:
+            await (await producer.send("heavy", value, key=b"k"))
+
+    asyncio.run(write())
+    page = acting.page("/topics/heavy/records")
+    assert len(page) < 30_000
+    assert "<b>" not in page
+    for form in ("pretty", "raw", "hex"):
+        page = acting.page(f"/topics/heavy/records/0/0?as={form}")
+        assert "This is the beginning" in page
+        assert len(page) < 400_000
+    assert acting.get("/topics/heavy/records/0/0/value").content == value
+    copy = acting.get("/topics/heavy/produce?partition=0&offset=0")
+    assert copy.status_code == 413
+
+
 @pytest.mark.parametrize(
     ("form", "text", "said"),
     [

@@ -12,6 +12,7 @@ from ottla.client.admin import Admin
 from ottla.client.admin.access_rules import Operation, Resource, Rule
 from ottla.client.admin.credentials import ScramMechanism
 from ottla.console.serving.headers import POLICY
+from ottla.console.serving.streams import Event
 from ottla.console.settings import ClusterSettings, ConsoleSettings
 from ottla.satellite.settings import HttpSettings, UnusableSettings
 from ottla.testing.ports import free_port
@@ -129,6 +130,20 @@ def test_a_session_ends_and_its_connections_too(guarded: str) -> None:
         assert visitor.get("/topics").status_code == 303
         visitor.run(visitor.console.sweep())
         assert visitor.console.visits.count == 0
+
+
+def test_a_page_that_is_followed_ends_with_its_session(stranger: ConsoleVisitor) -> None:
+    log_in(stranger, "ann", "secret", "PLAIN")
+
+    def is_enough(events: list[Event]) -> bool:
+        if len(events) == 1:
+            stranger.console.sessions.log_out(stranger.client.cookies[stranger.console.cookie])
+        return False
+
+    events = stranger.events("/topics/shop/live/stream", is_enough)
+    assert events[0].name == "records"
+    assert events[-1].name == "failed"
+    assert "log in again" in events[-1].data["sentence"]
 
 
 def test_the_cookie_is_kept_from_scripts_and_from_other_sites(stranger: ConsoleVisitor) -> None:

@@ -22,6 +22,7 @@ from ottla.records.json_records import encode_bytes
 from ottla.satellite.errors import HttpError
 
 _PREVIEW: Final = 5
+_EDITED_BYTES_MAX: Final = 1 << 20
 _EMPTY: Final = dict.fromkeys(
     ("key", "value", "headers", "key_encoding", "value_encoding", "key_null", "value_null", "to", "left_out"),
     "",
@@ -41,6 +42,8 @@ async def _copied(call: Call, where: TopicPartition, offset: int) -> dict[str, s
     found = await read_one(call.visit.access.cluster, where, offset)
     if found is None:
         raise HttpError(404, f"{where} has no record at offset {offset} any more")
+    if found.size > _EDITED_BYTES_MAX:
+        raise HttpError(413, f"a record of more than {_EDITED_BYTES_MAX >> 20} MiB is not edited in a page")
     fields = {}
     for name, data in (("key", found.key), ("value", found.value)):
         text = _typeable(data or b"")

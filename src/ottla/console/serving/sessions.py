@@ -81,6 +81,11 @@ class Sessions:
         self._sessions.move_to_end(session_id)
         return session
 
+    def lasts(self, session_id: str) -> bool:
+        """Say whether a session has not ended. That does not count as using it."""
+        session = self._sessions.get(session_id)
+        return session is not None and not self._is_over(session, self._now_s())
+
     def log_in(self, session_id: str, cluster: str, login: Login) -> tuple[str, list[str]]:
         """Begin a session with a new id, so that an id somebody else chose is worth nothing.
 

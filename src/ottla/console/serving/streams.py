@@ -45,6 +45,10 @@ def stream(call: Call, events: AsyncIterator[Event]) -> StreamingResponse:
             # Something at once, so that the browser knows that it is connected.
             yield b": here\n\n"
             async for event in events:
+                if call.cluster.needs_login and not console.sessions.lasts(call.session_id):
+                    # It has connections of its own, which the end of the session does not close.
+                    yield encode_event(Event("failed", {"sentence": "the session is over: log in again"}))
+                    return
                 yield encode_event(event)
                 if console.is_stopping:
                     return
