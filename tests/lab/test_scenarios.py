@@ -102,6 +102,7 @@ MADE_UP = {
     "pattern-without-caret",
     "read-by-other-groups",
     "too-few-in-sync",
+    "topic-deleted",
     "topic-newer-than-members",
 }
 """Those that were found by troubles of users, and are shown by evidence that is made up after them."""

@@ -111,6 +111,15 @@ def test_a_topic_that_is_newer_than_what_members_subscribe_to_is_not_a_typing_er
     assert names(why_silent(replace(case, journal=old), topic="t2")) == ["another-topic"]
 
 
+def test_a_topic_that_was_deleted_while_it_was_read_is_named() -> None:
+    gone = journal(event(900_000, "topic-deleted", topic="t"))
+    case = replace(group(view=gone), topics={"other": 1})
+    answer = why_silent(case)
+    assert (first(answer), answer.causes[0].strength) == ("topic-deleted", Strength.PROVED)
+    there = why_silent(replace(case, topics={"t": 1}))
+    assert "topic-deleted" not in names(there)
+
+
 def nobody(*events: JournalEvent, **facts: Any) -> GroupCase:
     return replace(group(view=journal(*events)), look=None, description=None, **facts)
 

@@ -90,6 +90,25 @@ def _not_yet_seen(case: GroupCase, topic: str, made: JournalEvent, subscribed: S
     )
 
 
+def deleted_while_read(case: GroupCase, members: Sequence[MemberDescription]) -> Iterator[Cause]:
+    """Find a topic that members have partitions of, and that was deleted."""
+    held = {where.topic for item in members for where in item.assignment}
+    for topic in sorted(held - case.topics.keys()):
+        for event in [*case.journal.of("topic-deleted", topic=topic)][-1:]:
+            yield Cause(
+                "topic-deleted",
+                Strength.PROVED,
+                f"topic {topic} was deleted, and members of group {case.group_id} still have its partitions",
+                (
+                    Evidence(f"{topic} was deleted", f"journal {event.place}", event.at_ms),
+                    Evidence(f"there is no topic {topic}", "ottla topic list", case.now_ms),
+                ),
+                ("make the topic again, or take it out of the subscription",),
+                weight=8.6,
+            )
+            return
+
+
 def without_partitions(case: GroupCase, members: Sequence[MemberDescription]) -> Iterator[Cause]:
     assert case.description is not None, "asked only of groups with members"
     idle = [item for item in members if not item.assignment and item.subscribed_topics]

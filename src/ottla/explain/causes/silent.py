@@ -25,6 +25,7 @@ from ottla.explain.causes.absent import (
     reads_by_itself,
 )
 from ottla.explain.causes.assigned import (
+    deleted_while_read,
     is_rebalancing,
     without_member,
     without_partitions,
@@ -125,6 +126,7 @@ def _causes(
     yield from refused(case)
     yield from unavailable(case.replicas, case.configs, case.journal)
     yield from too_many_rebalances(case)
+    yield from deleted_while_read(case, members)
     yield from without_topic(case, members, topic)
     yield from without_partitions(case, members)
     yield from without_member(case, members)
