@@ -10,12 +10,19 @@ Each name is imported when it is first used, so that a node or a command does no
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from ottla.client import sync
     from ottla.client.admin import Admin
     from ottla.client.consumer import Consumer, ConsumerRecord, OffsetAndMetadata, TopicPartition
     from ottla.client.errors import ClientError
     from ottla.client.producer import Producer, RecordMetadata
     from ottla.client.share import AcknowledgeType, ShareConsumer, ShareRecord
+
+    # Not imported, since a client may not depend on pipelines: `ottla.pipelines.reading` has the same.
+    def read(topic: str, since: Any = None, until: Any = None, **options: Any) -> Any:
+        """Read the records of a topic that are there now, between two moments, as columns."""
+
     from ottla.wire.config_kinds import ResourceType
 
 __all__ = [
@@ -32,6 +39,7 @@ __all__ = [
     "ShareRecord",
     "TopicPartition",
     "__version__",
+    "read",
     "sync",
 ]
 
@@ -53,6 +61,7 @@ if not TYPE_CHECKING:
         "ShareConsumer": "ottla.client.share",
         "ShareRecord": "ottla.client.share",
         "TopicPartition": "ottla.client.consumer",
+        "read": "ottla.pipelines.reading",
         "sync": "ottla.client.sync",
     }
 
