@@ -50,6 +50,10 @@ SCHEMAS_FOR_COMPLETENESS = {
 PRELOADED = "ottla.pipelines.spark.daemon._PRELOADED"
 
 
+# A notebook shows what this returns.
+CALLED_BY_NOTEBOOKS = "_repr_html_"
+
+
 class Definition(NamedTuple):
     """Something that has a name in a module."""
 
@@ -94,7 +98,7 @@ def _is_used(definition: Definition) -> bool:
 def _is_called_from_outside(definition: Definition) -> bool:
     """Say whether Python, a decorator, pytest or a class from elsewhere sees to its being called."""
     name, node = definition.name, definition.node
-    if name.startswith("__") and name.endswith("__"):
+    if (name.startswith("__") and name.endswith("__")) or name == CALLED_BY_NOTEBOOKS:
         return True
     decorators = node.decorator_list if isinstance(node, Named) else []
     if any(_name_of(decorator) not in PLAIN_DECORATORS for decorator in decorators):

@@ -16,6 +16,7 @@ from ottla.pipelines.spark.checkpoints import (
     left_over,
     make_note,
     read_query_id,
+    stream_operators,
     write_note,
 )
 from ottla.pipelines.spark.queries import state_store
@@ -42,6 +43,37 @@ def test_state_is_described_without_what_changes_at_each_start() -> None:
     assert found == describe_state([BY_CUSTOMER.replace("#38", "#99").replace("AS s#76", "AS t#5"), TUMBLING])
     assert describe_state([SESSION]) == ["windows of 30 seconds"]
     assert describe_state(["~Join Inner, (payment#1 = id#2)"]) == ["Join Inner, (payment = id)"]
+
+
+class Plan:
+    """An operator of Spark's, with what is below it."""
+
+    def __init__(self, text: str, *below: "Plan", is_streaming: bool = True) -> None:
+        self.text, self.below, self.is_streaming = text, below, is_streaming
+
+    def children(self) -> Any:
+        return SimpleNamespace(size=lambda: len(self.below), apply=lambda place: self.below[place])
+
+    def isStreaming(self) -> bool:  # noqa: N802 - names of Spark, here and below
+        return self.is_streaming
+
+    def simpleString(self, _most: int) -> str:  # noqa: N802
+        return self.text
+
+
+def test_a_join_with_a_table_keeps_nothing_and_a_transformation_of_state_does() -> None:
+    source, table = Plan("~Source"), Plan("Aggregate [key], [max(value)]", is_streaming=False)
+    assert list(stream_operators(Plan("~Join Inner", source, table))) == ["~Source"]
+    assert list(stream_operators(Plan("~Join Inner", source, source))) == [
+        "~Join Inner",
+        "~Source",
+        "~Source",
+    ]
+    # Its second input is the state that it begins with.
+    assert list(stream_operators(Plan("~TransformWithState f", source, table))) == [
+        "~TransformWithState f",
+        "~Source",
+    ]
 
 
 def _checkpoint(directory: Path, query_id: str = "q") -> Path:

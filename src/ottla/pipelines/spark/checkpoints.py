@@ -105,9 +105,10 @@ def stream_operators(plan: Any) -> Iterator[str]:
     """Yield the operators of a plan that work on streams, from the result down, as Spark writes them."""
     children = plan.children()
     below = [children.apply(place) for place in range(children.size())]
+    text = plan.simpleString(_FIELDS_SHOWN_MAX)
     # A table that is joined with is read again by each batch: such a join keeps nothing.
-    if all(child.isStreaming() for child in below):
-        yield plan.simpleString(_FIELDS_SHOWN_MAX)
+    if not text.lstrip("~'").startswith("Join") or all(child.isStreaming() for child in below):
+        yield text
     for child in below:
         if child.isStreaming():
             yield from stream_operators(child)
