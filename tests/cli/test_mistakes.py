@@ -28,6 +28,7 @@ LASTS = frozenset(
         "registry serve",
         "registry",
         "connect",
+        "console",
         "lab",
         "bench",
         "completion",
