@@ -1,7 +1,7 @@
 """Lets pytest find the fixtures of `ottla.testing.plugin`.
 
-From a checkout, pytest rewrites the assertions of the whole package that a plugin belongs to, at each run, and two
-threads that import at the same time can break Python 3.11 by that. So the plugin is in a package of its own.
+From a checkout, pytest rewrites the assertions of the whole package that a plugin belongs to, each time. Two
+threads that import at the same time can break Python 3.11 by it. So the plugin has a package of its own.
 """
 
 from ottla.testing.plugin import kafka, kafka_cluster, kafka_process, pytest_configure, shared_kafka

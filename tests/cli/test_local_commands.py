@@ -334,6 +334,15 @@ def test_shells_complete_commands(shell: str) -> None:
     assert "topic" in done.stdout
 
 
+# Small modules without imports of their own. Options show the names that they have.
+NAMES_OF_CHOICES = (
+    "ottla.records",
+    "ottla.records.attributes",
+    "ottla.records.errors",
+    "ottla.records.json_records",
+)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_imports_nothing_but_the_command(command: str) -> None:
     """What keeps every command's start below 150 ms: only click, and the command's own small modules."""
@@ -348,6 +357,7 @@ def test_help_imports_nothing_but_the_command(command: str) -> None:
         name
         for name in json.loads(done.stderr.splitlines()[-1])
         if (name.startswith("ottla.") and not name.startswith("ottla.cli")) or name in ("asyncio", "pyspark")
+        if name not in NAMES_OF_CHOICES
     ]
     assert heavy == []
 

@@ -27,6 +27,7 @@ BESIDE_UNIT_TESTS: Final[dict[str, tuple[str, ...]]] = {
         "clients/test_telemetry.py",
     ),
     "connect": ("simulation/connect", "connect"),
+    "console": ("console",),
     "coordination": (
         "golden/test_groups.py",
         "golden/test_consumer_groups.py",

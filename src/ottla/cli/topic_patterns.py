@@ -9,11 +9,12 @@ from collections.abc import Collection, Sequence
 
 import click
 
-from ottla.model.patterns import InvalidPattern, compile_pattern
-
 
 def check_patterns(topics: Sequence[str]) -> None:
     """Raise for a pattern that is none."""
+    # The help of a command needs no expressions.
+    from ottla.model.patterns import InvalidPattern, compile_pattern
+
     for topic in topics:
         if topic.startswith("^"):
             try:
@@ -36,6 +37,8 @@ def as_one_pattern(topics: Sequence[str]) -> str:
 
 def matching(topics: Sequence[str], names: Collection[str]) -> list[str]:
     """Return the names that match, in order, with those that were named whether they are there or not."""
+    from ottla.model.patterns import compile_pattern
+
     compiled = compile_pattern(as_one_pattern(topics))
     named = {topic for topic in topics if not topic.startswith("^")}
     return sorted({name for name in names if compiled.fullmatch(name)} | named)
