@@ -7,6 +7,7 @@ needs only the third there, so that others who guess do not keep him out.
 
 import ipaddress
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Final
 
 _BURST: Final = 10.0
@@ -30,13 +31,20 @@ class Guesses:
         """Return how long nobody may try to be this user from this address. 0: go on."""
         return max(self._missing_s(key, now_s) for key in self._keys(address, user))
 
-    def failed(self, address: str, user: str, now_s: float) -> None:
-        """Count a wrong password."""
-        for key in self._keys(address, user):
+    def failed(self, address: str, user: str, now_s: float) -> Sequence[_Key]:
+        """Count a wrong password. The answer is what it was taken from, for `give_back`."""
+        keys = self._keys(address, user)
+        for key in keys:
             self._budgets[key] = (self._left(key, now_s) - 1, now_s)
             self._budgets.move_to_end(key)
         while len(self._budgets) > _KEPT_MAX:
             self._budgets.popitem(last=False)
+        return keys
+
+    def give_back(self, keys: Sequence[_Key], now_s: float) -> None:
+        """Take back what was counted before it was known: the password was right, or nobody could say."""
+        for key in keys:
+            self._budgets[key] = (min(_limits(key)[0], self._left(key, now_s) + 1), now_s)
 
     def succeeded(self, address: str, user: str) -> None:
         """Note where a user comes from."""

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, Response
 
-from ottla.client.errors import AuthenticationFailed
+from ottla.client.errors import AuthenticationFailed, ClientError
 from ottla.console.serving.call import cluster_url
 from ottla.console.serving.rendering import render
 from ottla.console.serving.sessions import Login
@@ -69,12 +69,17 @@ async def log_in(
         reason = f"too many wrong passwords: try again in {math.ceil(wait_s)} s"
         return Refused(target, user, mechanism, reason, 429)
     given = Login(mechanism, user, password)
+    # It counts as wrong until the cluster has answered: many at once must not get past the check above.
+    taken = console.guesses.failed(address, user, console.now_s())
     try:
         visit = await console.visits.opened(cluster, given)
     except AuthenticationFailed as error:
-        console.guesses.failed(address, user, console.now_s())
         await asyncio.sleep(_PAUSE_S)
         return Refused(target, user, mechanism, str(error), 403)
+    except ClientError:
+        console.guesses.give_back(taken, console.now_s())
+        raise
+    console.guesses.give_back(taken, console.now_s())
     console.guesses.succeeded(address, user)
     new_id, ended = console.sessions.log_in(session_id, cluster.name, given)
     for over in ended:
