@@ -64,7 +64,7 @@ class Batches:
                     )
                 ends[where] = offset + 1
             self._write_offsets(staging / OFFSETS_FILE, ends)
-            for path in (*staging.iterdir(), staging):
+            for path in (*staging.rglob("*"), staging):
                 _sync(path)
             staging.rename(self.directory / f"{BATCH}{name}")
             _sync(self.directory)

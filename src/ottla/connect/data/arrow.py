@@ -68,7 +68,7 @@ def _table(records: list[Record]) -> pa.Table:
         ]
         names = dict.fromkeys(name for row in rows for name in row)
         return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"the values do not fit into columns: {error}") from error
 
 

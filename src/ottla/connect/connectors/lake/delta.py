@@ -13,8 +13,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from ottla.connect.connectors.lake.target import Batch, Layout, Positions, check_begins
-from ottla.connect.errors import ConnectError
+from ottla.connect.connectors.lake.target import Batch, Conflict, Layout, Positions, check_begins
 from ottla.connect.running.task import RetryLater
 from ottla.model.ids import TopicPartition
 
@@ -77,20 +76,20 @@ class DeltaTarget:
             else:
                 self._append(table, batch, properties)
         except CommitFailedError as error:
-            raise ConnectError(f"another writer has changed {self._layout.location}: {error}") from error
+            raise Conflict(f"another writer has changed {self._layout.location}: {error}") from error
         except (DeltaError, OSError) as error:
             raise RetryLater(f"the table {self._layout.location} cannot be written: {error}") from error
 
     def _append(self, table: DeltaTable | None, batch: Batch, properties: CommitProperties) -> None:
-        if table is None and "://" not in self._layout.location:
-            Path(self._layout.location).mkdir(parents=True, exist_ok=True)
         rows = batch.rows
-        if rows is None:
-            if table is None:
+        if table is None:
+            if rows is None:
                 return
+            table = self._create(rows.schema)
+        if rows is None:
             rows = pa.schema(table.schema().to_arrow()).empty_table()
         write_deltalake(
-            self._layout.location if table is None else table,
+            table,
             rows,
             mode="append",
             schema_mode="merge",
@@ -99,11 +98,34 @@ class DeltaTarget:
             commit_properties=properties,
         )
 
+    def _create(self, columns: Any) -> DeltaTable:
+        """Make the table, without rows. Otherwise a commit to one that another task has made since would not
+        be refused.
+        """
+        if "://" not in self._layout.location:
+            Path(self._layout.location).mkdir(parents=True, exist_ok=True)
+        try:
+            self._table = DeltaTable.create(
+                self._layout.location,
+                columns,
+                partition_by=[item.name for item in self._layout.partitioning] or None,
+                storage_options=self._options or None,
+            )
+        except DeltaError as error:
+            if self._read() is None:
+                raise
+            raise Conflict(f"another task has made {self._layout.location}") from error
+        return self._table
+
     def _merge(self, table: DeltaTable, batch: Batch, properties: CommitProperties) -> None:
         changes = _with_marks(batch)
         if changes is None:
             self._append(table, Batch(None, batch.begins, batch.ends), properties)
             return
+        for item in pa.schema(table.schema().to_arrow()):
+            if item.name not in changes.schema.names:
+                # A row is replaced: nothing of the earlier one stays.
+                changes = changes.append_column(item.name, pa.nulls(changes.num_rows, item.type))
         names = [name for name in changes.schema.names if name != _GONE]
         same = " AND ".join(f'{_TARGET}."{key}" = {_SOURCE}."{key}"' for key in batch.keys)
         gone = f'{_SOURCE}."{_GONE}"'

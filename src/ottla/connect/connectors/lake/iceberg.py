@@ -8,7 +8,7 @@ Without another catalog, one is kept in a file of SQLite beside the tables.
 
 import contextlib
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,12 +19,12 @@ from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    TableAlreadyExistsError,
 )
-from pyiceberg.expressions import AlwaysFalse, And, BooleanExpression, EqualTo, In, Or, Reference
+from pyiceberg.expressions import And, BooleanExpression, In, Reference
 from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform, MonthTransform, YearTransform
 
-from ottla.connect.connectors.lake.target import Batch, Layout, Positions, check_begins
-from ottla.connect.errors import ConnectError
+from ottla.connect.connectors.lake.target import Batch, Conflict, Layout, Positions, check_begins
 from ottla.connect.running.task import RetryLater
 from ottla.model.ids import TopicPartition
 
@@ -107,7 +107,7 @@ class IcebergTarget:
                 transaction.set_properties(ends)
         except CommitFailedException as error:
             self._table = None
-            raise ConnectError(f"another writer has changed {self._name}: {error}") from error
+            raise Conflict(f"another writer has changed {self._name}: {error}") from error
         except OSError as error:
             self._table = None
             raise RetryLater(f"the table {self._name} cannot be written: {error}") from error
@@ -116,44 +116,53 @@ class IcebergTarget:
         namespace, _, _ = self._name.rpartition(".")
         with contextlib.suppress(NamespaceAlreadyExistsError):
             self._catalog.create_namespace(namespace)
-        table = self._catalog.create_table(self._name, schema=columns)
-        if self._layout.partitioning:
-            with table.update_spec() as spec:
+        try:
+            # At once: a table that is not divided yet would stay so after a crash.
+            with (
+                self._catalog.create_table_transaction(self._name, schema=columns) as creation,
+                creation.update_spec() as spec,
+            ):
                 for item in self._layout.partitioning:
                     spec.add_field(item.column, _TRANSFORMS[item.unit](), item.name)
-        self._table = table
-        return table
+        except (TableAlreadyExistsError, CommitFailedException) as error:
+            raise Conflict(f"another task has made {self._name}") from error
+        self._table = self._catalog.load_table(self._name)
+        return self._table
 
     def _write(self, transaction: Any, batch: Batch) -> None:
         rows = batch.rows
         if rows is not None:
             with transaction.update_schema() as columns:
                 columns.union_by_name(rows.schema)
-        if batch.keys:
-            for replaced in (rows, batch.deleted):
-                if replaced is not None and replaced.num_rows:
-                    _delete(transaction, _those_with(batch.keys, replaced))
+        names = list(batch.keys)
+        if keys := _keys_of(names, rows) | _keys_of(names, batch.deleted) if names else None:
+            self._delete(transaction, names, keys)
         if rows is not None and rows.num_rows:
             transaction.append(rows)
+
+    def _delete(self, transaction: Any, names: Sequence[str], keys: set[tuple[Any, ...]]) -> None:
+        """Remove the rows that have one of the keys."""
+        lists = [
+            In(term=Reference(name), values=set(cells))
+            for name, cells in zip(names, zip(*keys, strict=True), strict=True)
+        ]
+        which: BooleanExpression = And(*lists) if len(lists) > 1 else lists[0]
+        kept = None
+        if len(lists) > 1:
+            # An expression for each key would be too large. This one has more rows: they are written again.
+            found = self._table.scan(row_filter=which).to_arrow()
+            there = [tuple(row.values()) for row in found.select(names).to_pylist()]
+            kept = found.filter(pa.array([key not in keys for key in there], pa.bool_()))
+        with warnings.catch_warnings():
+            # That there is no such row yet is as it should be.
+            warnings.simplefilter("ignore", UserWarning)
+            transaction.delete(which)
+        if kept is not None and kept.num_rows:
+            transaction.append(kept)
 
     def compact(self) -> None:
         """Iceberg's own programs do this, with their snapshots: nothing is done here."""
 
 
-def _delete(transaction: Any, which: BooleanExpression) -> None:
-    with warnings.catch_warnings():
-        # That there is no such row yet is as it should be.
-        warnings.simplefilter("ignore", UserWarning)
-        transaction.delete(which)
-
-
-def _those_with(keys: Iterable[str], rows: Any) -> BooleanExpression:
-    """Return an expression for the rows of a table that have the keys of others."""
-    names = list(keys)
-    if len(names) == 1:
-        return In(term=Reference(names[0]), values=set(rows.column(names[0]).to_pylist()))
-    found: BooleanExpression = AlwaysFalse()
-    for row in rows.select(names).to_pylist():
-        same = [EqualTo(term=Reference(name), value=value) for name, value in row.items()]
-        found = Or(found, And(*same))
-    return found
+def _keys_of(names: Sequence[str], rows: Any) -> set[tuple[Any, ...]]:
+    return set() if rows is None else {tuple(row.values()) for row in rows.select(names).to_pylist()}

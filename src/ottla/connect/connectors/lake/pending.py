@@ -79,7 +79,9 @@ class ReplacedRows:
         self._columns = columns
         self._named = tuple(keys)
         self._keys: tuple[str, ...] = self._named
-        self._last: dict[TopicPartition, dict[tuple[Any, ...], Record]] = {}
+        self._last: dict[TopicPartition, dict[tuple[Any, ...], tuple[int, Record]]] = {}
+        """The last record of each key, and how many came before it: partitions may share a key."""
+        self._taken = 0
 
     @property
     def count(self) -> int:
@@ -95,9 +97,8 @@ class ReplacedRows:
         last = self._last.setdefault(where, {})
         for key, record in keyed:
             cells = tuple(key.values())
-            # The order of rows is that of the last changes.
-            last.pop(cells, None)
-            last[cells] = record
+            last[cells] = self._taken, record
+            self._taken += 1
             self._keys = tuple(key)
 
     def _key(self, record: Record) -> Mapping[str, Any]:
@@ -113,6 +114,10 @@ class ReplacedRows:
         missing = [name for name, cell in cells.items() if cell is None]
         if missing:
             raise DataError(f"the record has no value for {', '.join(missing)}, of which its key consists")
+        try:
+            hash(tuple(cells.values()))
+        except TypeError as error:
+            raise DataError(f"{', '.join(cells)} cannot be a key: a list or a map is none") from error
         return cells
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
@@ -123,13 +128,14 @@ class ReplacedRows:
     def rows(self) -> tuple[Any, tuple[str, ...], Any]:
         """Return the last row of each key, and the keys without one."""
         written, gone = [], []
-        for last in self._last.values():
-            for record in last.values():
-                key = self._key(record)
-                if record.value is not None:
-                    written.append(with_key(record, key))
-                else:
-                    gone.append(replace(record, value_schema=None, value=dict(key)))
+        # The order of rows is that of the last changes.
+        in_order = sorted((item for last in self._last.values() for item in last.items()), key=_number)
+        for record in {cells: record for cells, (_, record) in in_order}.values():
+            key = self._key(record)
+            if record.value is not None:
+                written.append(with_key(record, key))
+            else:
+                gone.append(replace(record, value_schema=None, value=dict(key)))
         rows = self._columns.rows(written) if written else None
         deleted = pa.concat_tables(to_tables(gone), promote_options="permissive") if gone else None
         return rows, self._keys, deleted
@@ -137,3 +143,7 @@ class ReplacedRows:
     def clear(self) -> None:
         """Forget everything."""
         self._last.clear()
+
+
+def _number(item: tuple[Any, tuple[int, Record]]) -> int:
+    return item[1][0]

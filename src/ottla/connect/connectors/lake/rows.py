@@ -58,19 +58,29 @@ class Columns:
             self._known[item.name] = item.type
 
     def _fitted(self, table: Any) -> Any:
-        fitted = {}
+        fitted: dict[str, Any] = {}
         for item in table.schema:
-            if pa.types.is_null(item.type):
+            found = _known_part(item.type)
+            kind = self._known.get(item.name)
+            if (found is None and kind is None) or pa.types.is_null(item.type):
                 # There is no value yet that says what the column is.
                 continue
+            self._check_case(item.name, fitted)
             column = table.column(item.name)
-            kind = self._known.get(item.name)
-            if kind is not None and kind != item.type:
-                column = _cast(item.name, column, _wider(kind, item.type))
-            fitted[item.name] = column
+            wanted = found if kind is None else kind if found is None else _wider(kind, found)
+            fitted[item.name] = column if wanted == item.type else _cast(item.name, column, wanted)
         if not fitted:
             raise DataError("the record has no value in any column")
         return pa.table(fitted)
+
+    def _check_case(self, name: str, fitted: Mapping[str, Any]) -> None:
+        """Raise DataError for a column that differs by case from another: Spark, among others, sees one."""
+        if name in self._known:
+            return
+        folded = name.lower()
+        for other in (*self._known, *fitted):
+            if other.lower() == folded:
+                raise DataError(f"the column {name!r} differs from the column {other!r} by its case only")
 
     def _divided(self, table: Any) -> Any:
         for item in self._partitioning:
@@ -81,14 +91,33 @@ class Columns:
 
 
 def _wider(known: Any, found: Any) -> Any:
-    """Return the type of a column that is there. A struct may get more fields."""
+    """Return the type of a column that is there. A struct may get more fields, also within a list."""
     if pa.types.is_struct(known) and pa.types.is_struct(found):
-        both = [pa.schema([pa.field("x", kind)]) for kind in (known, found)]
-        try:
-            return pa.unify_schemas(both, promote_options="permissive").field("x").type
-        except pa.ArrowException as error:
-            raise DataError(f"a struct has changed: {error}") from error
+        new = {item.name: item.type for item in found}
+        fields = [
+            item.with_type(_wider(item.type, new.pop(item.name))) if item.name in new else item
+            for item in known
+        ]
+        return pa.struct([*fields, *(pa.field(name, kind) for name, kind in new.items())])
+    if pa.types.is_list(known) and pa.types.is_list(found):
+        return pa.list_(known.value_field.with_type(_wider(known.value_type, found.value_type)))
+    if pa.types.is_map(known) and pa.types.is_map(found):
+        return pa.map_(known.key_type, known.item_field.with_type(_wider(known.item_type, found.item_type)))
     return known
+
+
+def _known_part(kind: Any) -> Any:
+    """Return a type without what no value has shown yet, as in an empty list. None: it is nothing else."""
+    if pa.types.is_null(kind):
+        return None
+    if pa.types.is_struct(kind):
+        parts = [(item, _known_part(item.type)) for item in kind]
+        shown = [item.with_type(part) for item, part in parts if part is not None]
+        return pa.struct(shown) if shown else None
+    if pa.types.is_list(kind):
+        part = _known_part(kind.value_type)
+        return None if part is None else pa.list_(kind.value_field.with_type(part))
+    return kind
 
 
 def _cast(name: str, column: Any, kind: Any) -> Any:
@@ -116,11 +145,15 @@ def with_facts(record: Record) -> Record:
     origin = record.origin
     assert origin is not None, "a sink's records come from topics"
     key = origin.key
+    try:
+        at = None if record.timestamp_ms is None else from_ms(record.timestamp_ms)
+    except (OverflowError, ValueError) as error:
+        raise DataError(f"{record.timestamp_ms} ms is no time that a column can have") from error
     facts = {
         "kafka_topic": origin.topic,
         "kafka_partition": origin.partition,
         "kafka_offset": origin.offset,
-        "kafka_timestamp": None if record.timestamp_ms is None else from_ms(record.timestamp_ms),
+        "kafka_timestamp": at,
         "kafka_key": None if key is None else bytes(key).decode("utf-8", "backslashreplace"),
     }
     return _with_fields(record, _FACTS, facts)

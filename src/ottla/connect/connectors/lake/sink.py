@@ -14,6 +14,7 @@ from ottla.connect.configs.keys import Importance, Key, Kind, at_least, one_of, 
 from ottla.connect.configs.shared_keys import TOPICS
 from ottla.connect.connectors.lake.target import (
     Batch,
+    Conflict,
     Layout,
     Partitioning,
     TableTarget,
@@ -30,6 +31,7 @@ _APPEND, _UPSERT = "append", "upsert"
 _logger = logging.getLogger(__name__)
 _STORE: Final = "table.store."
 _TOPIC: Final = "${topic}"
+_ATTEMPTS: Final = 5
 _LOW, _MEDIUM = Importance.LOW, Importance.MEDIUM
 
 KEYS: Final = (
@@ -191,10 +193,21 @@ class _TopicTable:
             # Offsets without rows wait for the next ones: those may be read again.
             return
         begins = {where: self._committed[where] for where in self._ends}
-        self.target.commit(Batch(rows, begins, dict(self._ends), keys, deleted))
+        self._write(Batch(rows, begins, dict(self._ends), keys, deleted))
         self._committed |= self._ends
         self._ends.clear()
         self._pending.clear()
+
+    def _write(self, batch: Batch) -> None:
+        """Commit, also while others write the same table: each attempt checks again where the table is."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                self.target.commit(batch)
+            except Conflict as error:
+                _logger.info("a commit is tried again: %s", error)
+            else:
+                return
+        self.target.commit(batch)
 
 
 class LakeSinkTask:
@@ -234,9 +247,18 @@ class LakeSinkTask:
 
     async def put(self, records: Sequence[Record]) -> None:
         """Collect records."""
+        assert self._context is not None, "it was started"
         await asyncio.to_thread(self._put, records)
-        if sum(table.pending_rows for table in self._tables.values()) >= self._rows_max:
+        if sum(table.pending_rows for table in self._tables.values()) < self._rows_max:
+            return
+        # The tables go on behind what was reported: nothing would read that again.
+        await self._context.settle()
+        try:
             await self.flush()
+        except RetryLater as error:
+            # The records are collected: put again, they would be rows twice.
+            error.done = len(records)
+            raise
 
     def _put(self, records: Sequence[Record]) -> None:
         assert self._context is not None, "it was started"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.connect.errors import ConnectError
+from ottla.connect.running.task import RetryLater
 from ottla.model.ids import TopicPartition
 
 _UNITS: Final = ("year", "month", "day", "hour")
@@ -69,6 +70,10 @@ class Layout:
     partitioning: tuple[Partitioning, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     """What is passed on to the store or the catalog."""
+
+
+class Conflict(RetryLater):
+    """Another writer has changed the table meanwhile. Nothing was written."""
 
 
 class TableTarget(Protocol):
