@@ -512,6 +512,27 @@ def test_a_record_with_a_typo_is_no_tombstone(ottla_bootstrap: str, name: str, l
     assert (only["key"], only["value"]) == ("k", None)
 
 
+def test_a_misspelt_config_of_a_broker_is_doubted(ottla_bootstrap: str) -> None:
+    words = ("config", "set", "broker", "all")
+    misspelt = succeed(*words, "log.retenton.ms=1d", bootstrap=ottla_bootstrap)
+    assert "did you mean log.retention.ms?" in misspelt.err
+    for right in ("log.retention.ms=1d", "my.plugin=on"):
+        assert succeed(*words, right, bootstrap=ottla_bootstrap).err == ""
+    taken_back = succeed(*words, "--unset=log.retenton.ms", "--unset=my.plugin", bootstrap=ottla_bootstrap)
+    assert taken_back.err == ""
+    succeed(*words, "--unset=log.retention.ms", bootstrap=ottla_bootstrap)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("retenton.ms=1d", "did you mean retention.ms?"), ("retention.ms=7days", "write a number, 7d, 1h")],
+)
+def test_a_wrong_config_of_a_topic_says_what_was_meant(
+    ottla_bootstrap: str, name: str, given: str, said: str
+) -> None:
+    assert said in fail("topic", "create", name, f"--config={given}", bootstrap=ottla_bootstrap)
+
+
 def test_a_broker_is_a_number_or_all_of_them(ottla_bootstrap: str) -> None:
     for command in ("get", "set"):
         words = ("log.retention.ms=5000000",) if command == "set" else ()

@@ -157,6 +157,19 @@ def test_a_group_that_reads_again_was_silent_in_the_past(bootstrap: str, name: s
     consumer.close()
 
 
+def test_a_partition_that_is_not_there_has_no_story(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, "--partitions=2", bootstrap=bootstrap)
+    assert fail("trace", f"{name}/9@0", bootstrap=bootstrap) == f"{name} has no partition 9, only 0 to 1"
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in fail("trace", f"{name}-x/0@0", bootstrap=bootstrap)
+
+
+@pytest.mark.parametrize("typed", ["10", "1790000000"])
+def test_a_time_without_a_unit_is_not_taken_for_1970(typed: str) -> None:
+    refused = run("why", "silent", "readers", f"--at={typed}", bootstrap="127.0.0.1:1")
+    assert refused.code == 2
+    assert "10m for ten minutes ago" in refused.err
+
+
 def test_added_partitions_are_found_on_any_kafka(bootstrap: str, name: str) -> None:
     succeed("topic", "create", name, "--partitions=2", bootstrap=bootstrap)
     write(bootstrap, name, 40, partitioner="murmur2_random")

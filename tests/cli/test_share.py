@@ -42,5 +42,12 @@ def test_records_are_worked_on_given_back_and_reset(bootstrap: str, name: str) -
     succeed("group", "delete", name, "--yes", bootstrap=bootstrap)
 
 
+def test_a_topic_that_is_not_there_is_named_and_not_waited_for(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    said = fail("share", "consume", name, f"{name}-workers", bootstrap=bootstrap)
+    assert f"{name}-workers" in said
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in said
+
+
 def test_a_group_that_is_not_there_is_named(bootstrap: str, name: str) -> None:
     assert name in fail("share", "describe", name, bootstrap=bootstrap)

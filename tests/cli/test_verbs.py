@@ -91,7 +91,9 @@ def test_a_static_member_is_removed(bootstrap: str, name: str) -> None:
     assert succeed("group", "describe", name, "--json", bootstrap=bootstrap).data["members"]
     succeed("group", "remove-member", name, "pod-a", bootstrap=bootstrap)
     assert not succeed("group", "describe", name, "--json", bootstrap=bootstrap).data["members"]
-    assert "pod-a" in fail("group", "remove-member", name, "pod-a", bootstrap=bootstrap)
+    said = fail("group", "remove-member", name, "pod-a", bootstrap=bootstrap)
+    assert "pod-a" in said
+    assert said.endswith("`ottla group describe` lists the members that there are"), "none is to be stopped"
 
 
 def test_a_topic_is_trimmed_to_an_offset_or_a_time(bootstrap: str, name: str) -> None:

@@ -1,5 +1,6 @@
 """Talking to a cluster from a command: an admin client for a while, and errors as sentences."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -35,6 +36,7 @@ _NEXT_STEPS: Final = {
     "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED": "log in with a password or a certificate, and not by a token",
     "INVALID_CONFIG": "`ottla config get` lists the configs with their values",
 }
+_UNKNOWN_CONFIG: Final = re.compile(r"Unknown topic config name: (\S+)")
 _WRONG_USER: Final = "check sasl.mechanism, sasl.username and sasl.password in --property or in the profile"
 _NO_PERMISSION: Final = (
     "ask the administrator for a rule such as `ottla acl add USER {operation} {resource}`, or use another "
@@ -125,8 +127,24 @@ def explain(error: "ClientError") -> str:
     if isinstance(error, BrokerError):
         name = error.error_code.name
         step = _permission(name, text) if name.endswith("AUTHORIZATION_FAILED") else _NEXT_STEPS.get(name)
+        if name == "INVALID_CONFIG":
+            step = _config_step(text) or step
+        elif name == "UNKNOWN_MEMBER_ID" and "cannot leave" in text:
+            step = "`ottla group describe` lists the members that there are"
         return f"{text}; {step}" if step else text
     return text
+
+
+def _config_step(text: str) -> str | None:
+    """Return what may have been meant by a config that a cluster does not take."""
+    from ottla.cli.naming import did_you_mean
+    from ottla.metadata.configs.topic import TopicConfig
+
+    if (unknown := _UNKNOWN_CONFIG.search(text)) is not None:
+        return did_you_mean(unknown[1], TopicConfig.keys).removeprefix("; ") or None
+    if "Not a number" in text:
+        return "write a number, 7d, 1h or 500ms for a config of ms, and 64MB or 1GiB for one of bytes"
+    return None
 
 
 def _permission(error: str, text: str) -> str:

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
 from ottla.cli.failure import Failure
-from ottla.cli.output import confirm, json_option, show_done, show_rows
+from ottla.cli.output import confirm, json_option, say, show_done, show_rows
 from ottla.cli.satellites import missing_extra
 
 _PREFIX = "table-"
@@ -107,8 +108,25 @@ def create(
         **parse_assignments(more, "--set"),
     }
     given = {name: text for name, text in config.items() if text}
+    _refuse_shared_place(url, topic, where)
     _ask(url, "PUT", f"/connectors/{_PREFIX}{topic}/config", given)
     show_done(f"topic {topic} becomes the {kind} table {where}", as_json, topic=topic, location=where)
+
+
+def _refuse_shared_place(url: str, topic: str, where: str) -> None:
+    """Refuse a place that another topic is copied to: rows of both would be mixed."""
+    for found in _ask(url, "GET", "/connectors?expand=info&expand=status").values():
+        config = found["info"]["config"]
+        other = config.get("topics") or config.get("topics.regex", "")
+        if (
+            config.get("connector.class") == _CLASS
+            and config.get("table.location") == where
+            and other != topic
+        ):
+            raise Failure(
+                f"topic {other} is copied to {where} already, and rows of both would be mixed: choose "
+                f"another --location, or end the other with `ottla table delete {other}`"
+            )
 
 
 def _converters(values: str, registry: str | None, *, reads_keys: bool) -> dict[str, str]:
@@ -145,15 +163,30 @@ def list_tables(url: str, as_json: bool) -> None:
                 "location": config["table.location"],
                 "state": "FAILED" if failed else found["status"]["connector"]["state"],
                 "tasks": len(tasks),
-                "reason": failed[0].get("trace", "").strip().splitlines()[-1:]
-                if failed and as_json
-                else None,
+                "reason": _reason(failed[0]) if failed else None,
             }
         )
     rows.sort(key=lambda row: str(row["topic"]))
-    if not as_json:
-        rows = [{name: cell for name, cell in row.items() if name != "reason"} for row in rows]
-    show_rows(rows, as_json, "no topic is a table; `ottla table create` makes one")
+    shown = rows if as_json else [{key: row[key] for key in row if key != "reason"} for row in rows]
+    show_rows(shown, as_json, "no topic is a table; `ottla table create` makes one")
+    for row in rows:
+        if row["reason"] is not None and not as_json:
+            connector = f"{_PREFIX}{row['topic']}"
+            say(f"{row['topic']}: {row['reason']}", err=True)
+            say(
+                f"  when that is mended: `ottla connector restart {connector} --url {_without_login(url)}`",
+                err=True,
+            )
+
+
+def _reason(task: Any) -> str:
+    """Return why a task failed: the first line of its trace."""
+    return next(iter(str(task.get("trace") or "").strip().splitlines()), "no reason is known")
+
+
+def _without_login(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 @table.command()

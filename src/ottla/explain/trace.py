@@ -106,6 +106,13 @@ class Story:
 
 async def find_record(access: Access, where: TopicPartition, offset: int) -> RecordFacts:
     """Find a record by its address."""
+    partitions = await partitions_of(access, [where.topic])
+    if where not in partitions:
+        # It says why not.
+        await access.admin.topics.describe(where.topic)
+        raise ClientError(
+            f"{where.topic} has no partition {where.partition}, only 0 to {len(partitions) - 1}"
+        )
     async for _, records in read_batches(access, where, offset, offset + 1):
         for record in records:
             if record.offset == offset:

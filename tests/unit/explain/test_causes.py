@@ -1,5 +1,6 @@
 """Causes from made-up evidence: nothing is asked, so each branch of a tree can be seen alone."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +19,15 @@ from tests.support.made_up_evidence import (
 
 from ottla.client.producer.partitioner import murmur2
 from ottla.explain.answer import Answer, Cause, Evidence, Strength, duration_text, ranked, render
+from ottla.explain.causes.lost import why_lost
 from ottla.explain.causes.order import why_order
 from ottla.explain.causes.silent import why_silent
 from ottla.explain.causes.slow import why_slow
 from ottla.explain.causes.twice import why_topic_twice, why_twice
 from ottla.explain.evidence.cases import GroupCase, OpenTransaction
+from ottla.explain.evidence.group_history import GroupHistory
 from ottla.explain.evidence.logs import LogSample, RecordFacts
+from ottla.explain.evidence.past import group_at, of_the_past
 from ottla.explain.lag.outlook import Velocity
 from ottla.model.ids import TopicPartition
 
@@ -75,6 +79,27 @@ def test_a_group_that_is_not_there_is_said_so() -> None:
     assert first(why_silent(gone)) == "no-such-group"
     asked = journal(event(1, "topic-unknown", client="reader", topics=["x"]))
     assert first(why_silent(replace(gone, journal=asked), client="reader")) == "topic-missing"
+
+
+def test_a_group_that_began_later_was_not_there_yet_whatever_is_asked() -> None:
+    now = group(history=history((900_000, 3), (950_000, 5)))
+    early = group_at(now, 500_000)
+    questions: tuple[Callable[[GroupCase], Answer], ...] = (why_silent, why_slow, why_twice, why_lost)
+    for why in questions:
+        answer = of_the_past(why(early), early)
+        assert (first(answer), answer.exit_code) == ("no-such-group", 10), why
+        assert answer.sentence.startswith("probably: group g did not exist yet at 1970-01-01 00:08:20.000Z")
+        assert answer.causes[0].evidence[0].at_ms == 900_000
+        assert "compare the group.id" not in render(answer), "the name is right"
+    later = group_at(now, 920_000)
+    assert later.unseen_until_ms is None
+    assert "did not exist" not in of_the_past(why_silent(later), later).sentence
+
+
+def test_a_group_whose_history_cannot_be_read_is_first_known_now() -> None:
+    assert group_at(group(history=GroupHistory(is_readable=False)), 500_000).unseen_until_ms == NOW_MS
+    gone = replace(group(), look=None, description=None)
+    assert group_at(gone, 500_000).unseen_until_ms is None, "nor is it there now"
 
 
 def test_another_client_is_not_a_member() -> None:

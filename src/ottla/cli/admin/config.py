@@ -6,11 +6,14 @@ import click
 
 from ottla.cli.cluster import with_admin
 from ottla.cli.failure import Failure
-from ottla.cli.output import json_option, show_done, show_rows
+from ottla.cli.naming import did_you_mean
+from ottla.cli.output import json_option, say, show_done, show_rows
 from ottla.cli.profiles import cluster_options, parse_assignments
 from ottla.cli.quantities import config_values
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ottla.client.admin import Admin
 
 KINDS: Final = ("topic", "broker", "group", "client-metrics", "broker-logger")
@@ -110,8 +113,21 @@ def set_configs(
 
     with_admin(properties, work)
     changed = sorted({*values, *added, *removed})
+    _doubt_broker_configs(kind, [key for key in changed if key not in unset])
     done = "could change" if dry_run else "changed"
     show_done(f"{done} {', '.join(changed)} of {kind} {name}", as_json, changed=changed, dry_run=dry_run)
+
+
+def _doubt_broker_configs(kind: str, keys: "Sequence[str]") -> None:
+    """Say which configs are most likely misspelt: a broker takes any name, as it may be of a plugin."""
+    if kind != "broker":
+        return
+    from ottla.metadata.configs.node import NodeConfig
+
+    for key in keys:
+        meant = "" if key in NodeConfig.keys else did_you_mean(key, NodeConfig.keys)
+        if meant:
+            say(f"note: {key} is no config of a broker, and may have no effect{meant}", err=True)
 
 
 def _kind(kind: str) -> Any:

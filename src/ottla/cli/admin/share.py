@@ -212,6 +212,9 @@ async def _work_on(
     }
     left, idle_polls = count_max, 0
     async with ShareConsumer(properties=chosen) as consumer, Admin(properties=properties) as admin:
+        # Otherwise it would wait for a topic whose name was misspelt, or that was typed before the group.
+        for missing in (await admin.topics.describe_many(topics)).failed.values():
+            raise missing
         consumer.subscribe(topics)
         while left is None or left > 0:
             records = await consumer.poll(POLL_MS, left)

@@ -1,6 +1,6 @@
 """`ottla why`: five questions, answered from evidence."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -164,12 +164,24 @@ def slow(
     show_answer(with_access(properties, work), as_json)
 
 
+_EARLIEST_MS: Final = 1_000_000_000_000
+"""No cluster was there in 2001. A smaller number has lost its unit, or is of seconds."""
+
+
 async def _is_group(access: "Access", name: str) -> bool:
     return any(item.group_id == name for item in await access.admin.groups.list())
 
 
 def _at_ms(at: str | None) -> int | None:
-    return None if at is None else parse_time_ms(at, "--at")
+    if at is None:
+        return None
+    at_ms = parse_time_ms(at, "--at")
+    if at_ms < _EARLIEST_MS:
+        raise click.BadParameter(
+            f"{at!r} is {at_ms} ms after 1970 began: write 2026-01-31T12:00, or 10m for ten minutes ago",
+            param_hint="--at",
+        )
+    return at_ms
 
 
 async def _ask_group(

@@ -81,7 +81,10 @@ class Tolerance:
         if self.dead_letter_topic is not None and origin is not None:
             self.dead_letters.append(self._letter(stage, class_name, origin, error))
         if not self._is_tolerant:
-            raise ToleranceExceeded("Tolerance exceeded in error handler") from error
+            named = f"a record of {origin.where} at offset {origin.offset}" if origin else "a record"
+            raise ToleranceExceeded(
+                f"Tolerance exceeded in error handler: {named} failed in {stage.value}: {error}"
+            ) from error
 
     def _shown(self, fact: str) -> bytes:
         """Return a fact for a header. The record may be in it, and a letter can be too large to write."""

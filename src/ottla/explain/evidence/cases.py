@@ -78,6 +78,8 @@ class GroupCase:
     """The other groups that there are."""
     replicas: Mapping[TopicPartition, ReplicaStates] = field(default_factory=dict)
     """The replicas of the topics that the group reads, now."""
+    unseen_until_ms: int | None = None
+    """For a time in the past at which nothing shows that the group was there: since when something does."""
 
     @property
     def partitions(self) -> tuple[PartitionLook, ...]:

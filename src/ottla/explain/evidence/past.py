@@ -9,7 +9,7 @@ from typing import Final
 
 from ottla.client.admin.descriptions import GroupDescription, MemberDescription
 from ottla.client.admin.group_offsets import PartitionLag
-from ottla.explain.answer import Answer, time_text
+from ottla.explain.answer import Answer, Cause, Evidence, Strength, time_text
 from ottla.explain.evidence.cases import GroupCase, TopicCase
 from ottla.explain.evidence.group_history import Generation
 from ottla.explain.evidence.journal import JournalView
@@ -48,9 +48,11 @@ def group_at(case: GroupCase, at_ms: int) -> GroupCase:
     )
     lags = _lags(then, at_ms)
     last_record_ms = {item.where: _grown_at(then.journal, item.where) for item in lags}
+    look = _look(case, then, generation, lags)
     return replace(
         then,
-        look=_look(case, then, generation, lags),
+        look=look,
+        unseen_until_ms=_first_sign_ms(case) if look is None and case.look is not None else None,
         stable_ends=_stable_ends(then, lags),
         last_record_ms={where: at for where, at in last_record_ms.items() if at is not None},
     )
@@ -68,9 +70,33 @@ def of_the_past(answer: Answer, case: GroupCase | TopicCase) -> Answer:
     missing = list(answer.missing)
     if case.journal.exists and case.journal.span_ms is None:
         missing.append(f"what clients did until then: the journal begins after {time_text(case.now_ms)}")
+    causes = answer.causes
     if isinstance(case, GroupCase):
         missing.append(NOT_OF_THE_PAST)
-    return replace(answer, subject=f"{answer.subject}, at {time_text(case.now_ms)}", missing=tuple(missing))
+        if case.unseen_until_ms is not None:
+            others = (one for one in causes if one.name != "no-such-group")
+            causes = (_not_begun(case, case.unseen_until_ms), *others)
+    subject = f"{answer.subject}, at {time_text(case.now_ms)}"
+    return replace(answer, subject=subject, causes=causes, missing=tuple(missing))
+
+
+def _first_sign_ms(case: GroupCase) -> int:
+    """Return since when something is known of a group that is there now."""
+    commits = [one.at_ms for one in case.history.commits]
+    return min(commits + [one.at_ms for one in case.history.generations], default=case.now_ms)
+
+
+def _not_begun(case: GroupCase, seen_ms: int) -> Cause:
+    """Say that a group is there now, and was not yet. Old signs of it may be gone, so it is not proved."""
+    seen = time_text(seen_ms)
+    return Cause(
+        "no-such-group",
+        Strength.LIKELY,
+        f"group {case.group_id} did not exist yet at {time_text(case.now_ms)}: nothing is known of it before "
+        f"{seen}",
+        (Evidence(f"the first that is known of group {case.group_id}", "__consumer_offsets", seen_ms),),
+        (f"ask for a later time with --at, or for now without it: `ottla journal --group {case.group_id}`",),
+    )
 
 
 def _log_at(sample: LogSample, at_ms: int) -> LogSample:
