@@ -57,6 +57,7 @@ def test_the_commands_of_the_page_make_a_topic_a_table(
         lambda: rows_of(location, "id", "user", "amount") == [(1, "ann", 250)], "the row is not in the table"
     )
     exec(compile(python.replace("payments", name), "tables.md", "exec"), {})
+    worker.wait_until_running(f"table-{name}")
     (listed,) = [
         row
         for row in typing.succeed("table", "list", "--json", OTTLA_CONNECT=worker.url).data

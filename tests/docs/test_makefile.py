@@ -126,7 +126,9 @@ def test_what_can_be_run_is_there_and_takes_its_options() -> None:
         if what.target.endswith(".py"):
             assert what.times in (ROOT / what.target).read_text()
             continue
-        source = (ROOT / f"{what.target.replace('.', '/')}.py").read_text()
+        module = ROOT / what.target.replace(".", "/")
+        file = module / "__main__.py" if module.is_dir() else module.with_suffix(".py")
+        source = file.read_text()
         for option in (what.times, what.seed, *what.options[::2]):
             assert not option or f'"{option}"' in source, f"{what.target} does not take {option}"
 

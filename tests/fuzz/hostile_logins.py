@@ -12,6 +12,7 @@ import ssl
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import trustme
@@ -97,10 +98,17 @@ class FakeConnection:
         """The talk ends."""
 
 
+class FakeJournal:
+    """What a node notes of refused logins."""
+
+    def login_refused(self, _context: Any, _error: Any) -> None:
+        """Note nothing."""
+
+
 class FakeSession:
     """The session behind the login. All that it may be asked for is ApiVersions."""
 
-    context = None
+    context = SimpleNamespace(node=SimpleNamespace(journal=FakeJournal()))
 
     def receive(self, frame: memoryview) -> list[bytes]:
         assert int.from_bytes(frame[:2]) == ApiKey.API_VERSIONS, "served without a login"

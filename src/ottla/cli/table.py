@@ -154,14 +154,16 @@ def list_tables(url: str, as_json: bool) -> None:
         config = found["info"]["config"]
         if config.get("connector.class") != _CLASS:
             continue
-        tasks = found["status"]["tasks"]
+        # A connector that was made just now has no status yet.
+        status = found.get("status") or {"connector": {"state": "UNASSIGNED"}, "tasks": []}
+        tasks = status["tasks"]
         failed = [task for task in tasks if task["state"] == "FAILED"]
         rows.append(
             {
                 "topic": config.get("topics") or config.get("topics.regex", ""),
                 "format": config["table.format"],
                 "location": config["table.location"],
-                "state": "FAILED" if failed else found["status"]["connector"]["state"],
+                "state": "FAILED" if failed else status["connector"]["state"],
                 "tasks": len(tasks),
                 "reason": _reason(failed[0]) if failed else None,
             }

@@ -14,7 +14,7 @@ FOUND_BY: Final[dict[str, int]] = {
     "batches-of-epoch-zero": 1583,
     "commits-what-was-aborted": 5,
     "committed-is-noted-as-aborted": 43,
-    "cuts-to-the-high-watermark": 129,
+    "cuts-to-the-high-watermark": 0,
     "does-not-follow-a-new-leader": 16,
     "does-not-reload": 1269,
     "does-not-resign": 19,
