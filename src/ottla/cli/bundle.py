@@ -202,12 +202,18 @@ def _end_of(path: Path) -> str:
 
 
 def _download(url: str) -> str:
+    from urllib.error import HTTPError
     from urllib.request import urlopen
 
     if not url.startswith(("http://", "https://")):
         raise ValueError("it must begin with http:// or https://")
-    with urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310
-        return str(answer.read(_METRICS_BYTES_MAX).decode(errors="replace"))
+    try:
+        with urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+            return str(answer.read(_METRICS_BYTES_MAX).decode(errors="replace"))
+    except HTTPError as error:
+        # It holds the connection open, as an answer does.
+        error.close()
+        raise
 
 
 def _json(data: Any) -> str:

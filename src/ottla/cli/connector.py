@@ -184,7 +184,9 @@ class _Worker:
             with urlopen(request, timeout=_TIMEOUT_S, context=context) as answer:  # noqa: S310
                 text = answer.read()
         except HTTPError as error:
-            raise Failure(_refusal(error.code, error.read())) from error
+            with error:
+                refusal = _refusal(error.code, error.read())
+            raise Failure(refusal) from error
         except (URLError, OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise Failure(
