@@ -37,6 +37,7 @@ PAGES = (
     "/groups/billing/reset",
     "/groups/billing/guarantees",
     "/transactions",
+    "/schemas",
     "/nodes",
     "/access",
     "/journal",

@@ -232,3 +232,21 @@ def test_it_listens_on_this_machine_alone_unless_the_cluster_asks_for_logins(
 def test_the_settings_of_a_cluster_have_no_password() -> None:
     given = {"bootstrap.servers": "a:1", "sasl.username": "root", "sasl.password": "toor"}
     assert "toor" not in repr(ClusterSettings.of("c", given))
+
+
+def test_the_cluster_decides_who_sees_and_changes_schemas(guarded: str) -> None:
+    nobody = f"http://127.0.0.1:{free_port()}"
+    with ConsoleVisitor.of(guarded, nobody, **{"security.protocol": "SASL_PLAINTEXT"}) as looking:
+        log_in(looking, "ann", "secret", "PLAIN")
+        for path in ("/schemas", "/schemas/payroll-value", "/register-schema"):
+            answer = looking.get(path)
+            assert answer.status_code == 403, path
+            assert "ann would need the right" in answer.text
+        for path in ("/register-schema", "/schemas/payroll-value/delete"):
+            assert looking.post(path, {"sure": "yes", "name": "payroll-value"}).status_code == 403
+        looking.client = looking.another()
+        log_in(looking, "root", "toor", "SCRAM-SHA-512")
+        # That user is asked for: nothing but the registry is missing.
+        answer = looking.get("/schemas")
+        assert answer.status_code == 502
+        assert "no schema registry answers" in answer.text

@@ -1,7 +1,5 @@
 """`ottla schema`: the schemas of a registry."""
 
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -18,9 +16,6 @@ if TYPE_CHECKING:
     from ottla.schemas.parsed import Reference
 
 F = TypeVar("F", bound=Callable[..., Any])
-_DESCRIPTION: Final = re.compile(
-    r"description: ?(?:'(.*?)'(?:, additionalInfo|\})|\"(.*?)[\"']\})", re.DOTALL
-)
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -111,7 +106,9 @@ def get(
         "schema": found.text,
         "references": [reference._asdict() for reference in found.references],
     }
-    show_done(_pretty(found), as_json, **facts)
+    from ottla.client.registry.showing import laid_out
+
+    show_done(laid_out(found), as_json, **facts)
 
 
 @schema.command()
@@ -159,7 +156,9 @@ def check(
     messages = with_registry(
         url, user, lambda registry: registry.incompatibilities(subject, text, kind, used)
     )
-    why = [sentence for message in messages if (sentence := _sentence(message))]
+    from ottla.client.registry.showing import reason
+
+    why = [sentence for message in messages if (sentence := reason(message))]
     if messages:
         if as_json:
             show_done("", as_json, compatible=False, reasons=why)
@@ -177,23 +176,16 @@ def diff(url: str, user: str | None, subject: str, older: int | None, newer: int
     """Show what has changed between two versions of SUBJECT."""
 
     def work(registry: "RegistryClient") -> list[str]:
-        from difflib import unified_diff
         from urllib.parse import quote
+
+        from ottla.client.registry.showing import difference
 
         versions = registry.ask("GET", f"/subjects/{quote(subject, safe='')}/versions")
         to = newer or versions[-1]
         before = [number for number in versions if number < to]
         start = older or (before[-1] if before else to)
         one, other = registry.version(subject, start), registry.version(subject, to)
-        return list(
-            unified_diff(
-                _pretty(one).splitlines(),
-                _pretty(other).splitlines(),
-                f"{subject} version {start}",
-                f"{subject} version {to}",
-                lineterm="",
-            )
-        )
+        return difference(one, other, f"{subject} version {start}", f"{subject} version {to}")
 
     for line in with_registry(url, user, work):
         say(line)
@@ -242,17 +234,3 @@ def _references(given: tuple[str, ...]) -> "list[Reference]":
             raise click.BadParameter(f"{text!r} is not NAME=SUBJECT:VERSION", param_hint="--reference")
         references.append(Reference(name, subject, int(version)))
     return references
-
-
-def _pretty(found: "Registered") -> str:
-    if found.schema_type == "PROTOBUF":
-        return found.text.rstrip("\n")
-    return json.dumps(json.loads(found.text), indent=2, ensure_ascii=False)
-
-
-def _sentence(message: str) -> str | None:
-    """Return what a message of a registry says of a change. Others are about the versions compared."""
-    found = _DESCRIPTION.search(message)
-    if found is not None:
-        return found.group(1) or found.group(2)
-    return None if message.startswith("{") else message

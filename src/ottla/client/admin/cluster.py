@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ottla.client.admin.access_rules import Operation
 from ottla.client.admin.routes import Routes
 from ottla.client.connection import SOFTWARE_NAME, SOFTWARE_VERSION
 from ottla.client.errors import UnsupportedByBroker, raise_for
@@ -72,6 +73,16 @@ class ClusterInfo:
             answer.controller_id,
             tuple(sorted(brokers, key=lambda broker: broker.node_id)),
         )
+
+    async def authorized_operations(self) -> frozenset[Operation]:
+        """Return what this client may do with the cluster as a whole."""
+        answer = await self._routes.ask_any(
+            DescribeClusterRequest(include_cluster_authorized_operations=True)
+        )
+        raise_for(answer.error_code, "cannot describe the cluster", answer.error_message)
+        told = answer.cluster_authorized_operations
+        # A broker that was not asked, or knows of no rights, sets the sign alone.
+        return frozenset(one for one in Operation if told > 0 and told >> one & 1)
 
     async def features(self) -> dict[str, Feature]:
         """Return the features that some broker knows, by name."""

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import httpx
 
@@ -202,17 +202,23 @@ class RegistryClient:
             try:
                 answer = self._client.request(method, url + path, json=body, params=parameters)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                reasons.append(f"{url}: {str(error) or type(error).__name__}")
+                reasons.append(f"{without_login(url)}: {str(error) or type(error).__name__}")
                 self._urls.append(self._urls.pop(0))
                 continue
             if answer.status_code in _RETRIED and len(self._urls) > 1:
-                reasons.append(f"{url}: HTTP {answer.status_code}")
+                reasons.append(f"{without_login(url)}: HTTP {answer.status_code}")
                 continue
             return _content(answer)
         raise RegistryUnreachable(
             f"no schema registry answers: check that it is running and that its URL is correct "
             f"({'; '.join(reasons)})"
         )
+
+
+def without_login(url: str) -> str:
+    """Return a URL as it may be shown: without a name and a password."""
+    parts = urlsplit(url.strip())
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def _content(answer: httpx.Response) -> Any:

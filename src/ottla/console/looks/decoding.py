@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.errors import ClientError
 from ottla.client.registry.avro import AvroDeserializer
-from ottla.client.registry.client import Registered, RegistryClient, RegistryRefused
+from ottla.client.registry.client import Registered, RegistryClient, RegistryRefused, without_login
 from ottla.client.registry.json_schema import JsonDeserializer
 from ottla.client.registry.protobuf import ProtobufDeserializer
 from ottla.records.codec import Headers
@@ -39,7 +39,7 @@ class Decoding:
     """Decodes with one registry, or says why it cannot. Without a URL it only says what a value names."""
 
     def __init__(self, url: str | None) -> None:
-        self.url = url
+        self.shown_url = None if url is None else ",".join(map(without_login, url.split(",")))
         self._registry = None if url is None else RegistryClient(url, timeout_s=_TIMEOUT_S)
         self._lock = threading.Lock()
         self._by_type: dict[tuple[str, bool], Any] = {}
@@ -82,7 +82,9 @@ class Decoding:
             what = f"{found.schema_type.title()} schema {named}"
             return Decoded(self._as_json(found, data, headers, is_key), what, schema_id)
         except RegistryRefused as error:
-            return Decoded(None, what, schema_id, f"the registry at {self.url} does not give {what}: {error}")
+            return Decoded(
+                None, what, schema_id, f"the registry at {self.shown_url} does not give {what}: {error}"
+            )
         except ClientError as error:
             return Decoded(None, what, schema_id, f"{what} could not be asked for: {error}")
         except UnreadableValue as error:

@@ -12,6 +12,7 @@ from ottla.console.pages import (
     live,
     overview,
     records,
+    schemas,
     sending,
     topics,
 )
@@ -20,6 +21,7 @@ from ottla.console.serving.app import PageRoute
 _TOPIC: Final = "/topics/{topic}"
 _RECORD: Final = _TOPIC + "/records/{partition}/{offset}"
 _GROUP: Final = "/groups/{group}"
+_SUBJECT: Final = "/schemas/{subject}"
 
 _PAGES: Final = (
     PageRoute("GET", "", overview.overview),
@@ -53,6 +55,11 @@ _PAGES: Final = (
     PageRoute("POST", _GROUP + "/delete", changing.delete_group),
     PageRoute("GET", _GROUP + "/guarantees", explaining.guarantees),
     PageRoute("GET", _GROUP + "/why/{question}", explaining.why_group),
+    PageRoute("GET", "/schemas", schemas.schemas),
+    PageRoute("GET", "/register-schema", schemas.register_form),
+    PageRoute("POST", "/register-schema", schemas.register_schema),
+    PageRoute("GET", _SUBJECT, schemas.subject),
+    PageRoute("POST", _SUBJECT + "/delete", schemas.delete_schema),
     PageRoute("GET", "/transactions", cluster.transactions),
     PageRoute("POST", "/transactions/abort", cluster.abort_transaction),
     PageRoute("GET", "/nodes", cluster.nodes),

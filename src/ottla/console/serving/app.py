@@ -24,6 +24,7 @@ from ottla.console.serving.failures import failure_of
 from ottla.console.serving.files import PREFIX, by_address
 from ottla.console.serving.headers import HeaderDoor
 from ottla.console.serving.rendering import render, shell_word
+from ottla.console.serving.satellites import Satellites
 from ottla.console.serving.sessions import Sessions
 from ottla.console.serving.visits import Visits
 from ottla.console.settings import ClusterSettings, ConsoleSettings
@@ -71,6 +72,7 @@ class Console:
         self.sessions = Sessions(settings.idle_s, settings.session_s, now_s)
         self.visits = visits or Visits(settings)
         self.guesses = Guesses()
+        self.satellites = Satellites()
         self.now_s = now_s
         self.port = 0
         self.streams = 0
@@ -79,6 +81,7 @@ class Console:
     async def close(self) -> None:
         """Close all connections."""
         await self.visits.close()
+        self.satellites.close()
 
     async def sweep(self) -> None:
         """Close the visits of sessions that are over."""
@@ -110,6 +113,7 @@ PLACES: Final = (
     ("overview", "Overview", ()),
     ("topics", "Topics", ("topics",)),
     ("groups", "Groups", ("groups",)),
+    ("schemas", "Schemas", ("schemas",)),
     ("transactions", "Transactions", ("transactions",)),
     ("cluster", "Cluster", ("nodes",)),
     ("access", "Access", ("access",)),

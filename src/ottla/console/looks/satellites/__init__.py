@@ -1,0 +1,1 @@
+"""What runs beside a cluster: a registry of schemas, workers of connectors."""
