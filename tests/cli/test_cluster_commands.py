@@ -91,6 +91,12 @@ def test_an_unknown_topic_is_named_with_the_next_step(bootstrap: str, words: tup
     assert said.endswith("; `ottla topic list` lists the topics")
 
 
+def test_a_misspelt_topic_is_not_read_but_named(bootstrap: str, name: str) -> None:
+    succeed("topic", "create", name, bootstrap=bootstrap)
+    said = fail("consume", name.replace("misspelt", "mispelt"), bootstrap=bootstrap)
+    assert said.endswith(f"UNKNOWN_TOPIC_OR_PARTITION; did you mean {name}?")
+
+
 def test_nothing_is_deleted_unless_somebody_says_yes(bootstrap: str, name: str) -> None:
     succeed("topic", "create", name, bootstrap=bootstrap)
     typed = run("topic", "delete", name, bootstrap=bootstrap, stdin="n\n")

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapp
 from typing import Final, NamedTuple
 
 from ottla.cli.failure import Failure
+from ottla.cli.naming import did_you_mean
 from ottla.cli.places import Kind, Place
 from ottla.cli.records.templates import Printable
 from ottla.cli.topic_patterns import has_patterns, matching
@@ -91,6 +92,10 @@ class Reading:
             view = views.get(topic)
             if view is None or not view.partitions:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if view is None else view.error_code
+                if code in _NO_TOPIC and (
+                    meant := did_you_mean(topic, (await self._cluster.refresh(None)).topics)
+                ):
+                    raise Failure(f"cannot read topic {topic!r}: {code.name}{meant}")
                 raise BrokerError(code, f"cannot read topic {topic!r}")
             if missing := [number for number in self._wish.partitions if number not in view.partitions]:
                 raise Failure(f"{topic} has no partition {missing[0]}, only 0 to {len(view.partitions) - 1}")
