@@ -5,9 +5,9 @@ goes, and may move it later. After a change of metadata with thousands of new pa
 not thousands.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.broker.logs.logs_node import LogsNode
 from ottla.broker.logs.partition import Partition
@@ -15,6 +15,7 @@ from ottla.metadata.directory_ids import LOST
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.topics import NO_LEADER
 from ottla.model.uuid import Uuid
+from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignedPartition,
@@ -38,6 +39,14 @@ NOT_REGISTERED: Final = -1
 Key = tuple[Uuid, int]
 
 
+class Announcement(NamedTuple):
+    """A replica that is about to lie in another directory, and whom to tell that the controller knows."""
+
+    partition: Partition
+    target: LogDirectory
+    known: Callable[[], None]
+
+
 class DirectoryReports:
     """The replicas that are to be reported.
 
@@ -55,6 +64,8 @@ class DirectoryReports:
         self._lost: dict[Key, None] = {}
         # The leader epoch in which a replica was cut, until it has caught up.
         self._cut: dict[Key, int] = {}
+        # Replicas that are reported from where they are about to lie.
+        self._announced: dict[Key, Announcement] = {}
         self._is_asking = False
         self._sends_soon = False
         self._sends_later = False
@@ -65,6 +76,20 @@ class DirectoryReports:
         self._lost.pop(key, None)
         self._due[key] = partition
         self._send_soon()
+
+    def announce(self, partition: Partition, target: LogDirectory, known: Callable[[], None]) -> None:
+        """Tell the controller where a replica is about to lie. `known` is called when it has agreed."""
+        self._announced[partition.topic_id, partition.index] = Announcement(partition, target, known)
+        self.add(partition)
+
+    def arrived(self, partition: Partition) -> None:
+        """Take note that a replica lies where it was announced to."""
+        self._announced.pop((partition.topic_id, partition.index), None)
+
+    def withdraw(self, partition: Partition) -> None:
+        """Tell the controller that a replica stays where it is, if another place was announced."""
+        if self._announced.pop((partition.topic_id, partition.index), None) is not None:
+            self.add(partition)
 
     def add_lost(self, topic_id: Uuid, index: int) -> None:
         """Tell the controller soon that this replica cannot be reached, or lacks records."""
@@ -119,6 +144,7 @@ class DirectoryReports:
             self._send_later()
         if not due and not lost:
             return
+        announced = {key: self._announced[key] for key in due if key in self._announced}
         broker = self._broker
         ask = AssignReplicasToDirsRequest(
             broker_id=broker.node_id,
@@ -131,6 +157,7 @@ class DirectoryReports:
             # then are no matter. A metadata version that knows no directories needs no report.
             self._is_asking = False
             if answer.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
+                self._tell_known(announced, answer)
                 self._send_soon()
             else:
                 self._take_back(due, lost)
@@ -141,6 +168,25 @@ class DirectoryReports:
 
         self._is_asking = True
         broker.controller.ask(ask).when_done(reported, failed)
+
+    def _tell_known(
+        self, announced: Mapping[Key, Announcement], answer: AssignReplicasToDirsResponse
+    ) -> None:
+        """Tell those whose replicas the controller expects elsewhere now. It is asked again for the rest."""
+        refused = {
+            (topic.topic_id, partition.partition_index)
+            for directory in answer.directories
+            for topic in directory.topics
+            for partition in topic.partitions
+            if partition.error_code is not ErrorCode.NONE
+        }
+        for key, announcement in announced.items():
+            if self._announced.get(key) is not announcement:
+                continue
+            if key in refused:
+                self._take_back({key: announcement.partition}, ())
+            else:
+                announcement.known()
 
     def _take_back(self, due: Mapping[Key, Partition], lost: Iterable[Key]) -> None:
         """Report again, in a while, what has not turned out to be otherwise since."""
@@ -183,7 +229,11 @@ class DirectoryReports:
     def _group(self, partitions: Iterable[Partition]) -> Iterable[DirectoryAssignment]:
         grouped: dict[Uuid, dict[Uuid, list[int]]] = {}
         for partition in partitions:
-            directory_id = self._broker.directories.directory_of(partition.log).meta.directory_id
+            announcement = self._announced.get((partition.topic_id, partition.index))
+            if announcement is not None and announcement.partition is partition:
+                directory_id = announcement.target.meta.directory_id
+            else:
+                directory_id = self._broker.directories.directory_of(partition.log).meta.directory_id
             if directory_id is not None:
                 topics = grouped.setdefault(directory_id, {})
                 topics.setdefault(partition.topic_id, []).append(partition.index)

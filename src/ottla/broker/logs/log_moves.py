@@ -9,6 +9,11 @@ at once, and what a worker was reading then is not used. After a restart the lea
 follower and its leader. Not all of a log is in its batches: leader epochs in which nothing was written,
 producers whose batches were deleted, and settings are handed over in the end.
 
+The controller learns first where the log will lie, and the copy takes over when the answer is there, as in
+Kafka. The other way round, a node that died in between could start with the old log alone, if the disk of
+the old directory has failed at the end of the move and is back: the metadata would still name it, and it
+lacks what was acknowledged since.
+
 Copying keeps to `replica.alter.log.dirs.io.max.bytes.per.second`. A move that a restart interrupts goes on
 afterwards, from where the future log ends.
 """
@@ -43,6 +48,9 @@ class Move:
         self.target = target
         self.future = future
         self.is_synced = False
+        # Whether the new place was announced to the controller, and whether it has answered.
+        self.is_announced = False
+        self.is_known = False
         self.timer: Timer | None = None
         # Counts the steps. What was begun in an earlier one is of no interest any more.
         self.turn = 0
@@ -119,8 +127,10 @@ class LogMoves:
     def cancel(self, partition: Partition) -> None:
         """End a move, also one that the last stop has left, and drop what was copied."""
         move = self._moves.pop(partition, None)
-        if move is not None and move.timer is not None:
-            move.timer.cancel()
+        if move is not None:
+            if move.timer is not None:
+                move.timer.cancel()
+            self._broker.directory_reports.withdraw(partition)
         for directory in self._broker.directories.directories:
             future = directory.future_logs.get(partition.log.topic_partition)
             if future is not None:
@@ -166,6 +176,8 @@ class LogMoves:
         if self._moves.get(move.partition) is not move:
             return
         try:
+            # It may have failed while the move waited, and nothing of it be used below.
+            move.target.volume.check()
             source = self._find_source(move)
             if source is not None:
                 self._copy(move, source)
@@ -174,6 +186,8 @@ class LogMoves:
                 self._broker.flusher.request(
                     move.future, move.future.log_end_offset, lambda error: self._synced(move, turn, error)
                 )
+            elif not move.is_known:
+                self._announce(move)
             else:
                 self._switch(move)
         except DamagedRecords:
@@ -181,6 +195,20 @@ class LogMoves:
             self._later(move, PAUSE_MS)
         except StorageError as error:
             self._fail(move, error)
+
+    def _announce(self, move: Move) -> None:
+        """Have the controller expect the log where it will lie. The move goes on with its answer."""
+        if move.is_announced:
+            return
+
+        def known() -> None:
+            if self._moves.get(move.partition) is move:
+                move.is_known = True
+                # What was appended since is copied first.
+                self._later(move, 0)
+
+        move.is_announced = True
+        self._broker.directory_reports.announce(move.partition, move.target, known)
 
     def _find_source(self, move: Move) -> ReadResult | None:
         """Say what is to be copied next; None: the future log has caught up."""
@@ -263,17 +291,35 @@ class LogMoves:
         move.is_synced = True
         self._later(move, 0)
 
+    def _lie_where_it_failed(self, move: Move, error: LogDirectoryOffline) -> None:
+        """Let a replica be offline whose new directory fails while the copy takes over: it is expected there.
+
+        Nobody knows whether the copy has its name for good. If the old log took more, and the controller did
+        not hear of it, the copy could be all that the next start finds where the metadata expects the log.
+        """
+        partition, old = move.partition, move.partition.log
+        _logger.critical("%s was about to lie in %s, which has failed: %s", old.path, move.target.path, error)
+        partition.log = move.future
+        old.when_damaged = None
+        committed.wait_no_more(old, error)
+        self._broker.directory_reports.arrived(partition)
+        self._broker.changed(partition)
+
     def _switch(self, move: Move) -> None:
         """Let the future log take over. Nothing can be appended in between: this is one call on the loop."""
         broker, partition, old, new = self._broker, move.partition, move.partition.log, move.future
-        del self._moves[partition]
         new.update_high_watermark(old.high_watermark)
         if old.log_start_offset > new.log_start_offset:
             new.increment_log_start_offset(Offset(old.log_start_offset))
         for entry in old.leader_epochs.entries:
             new.assign_leader_epoch(entry.epoch, entry.start_offset)
         new.producer_state, new.verifications = old.producer_state, old.verifications
-        deletion = broker.directories.replace_by_future(old.topic_partition, broker.new_id())
+        del self._moves[partition]
+        try:
+            deletion = broker.directories.replace_by_future(old.topic_partition, broker.new_id())
+        except LogDirectoryOffline as error:
+            self._lie_where_it_failed(move, error)
+            return
         partition.log = new
         partition.configure(old.config, partition.in_sync_replicas_min)
         new.when_damaged, old.when_damaged = old.when_damaged, None
@@ -283,4 +329,4 @@ class LogMoves:
         committed.wait_on_in(old, new)
         broker.changed(partition)
         _logger.info("moved %s to %s", old.topic_partition, move.target.path)
-        broker.directory_changed(partition)
+        broker.directory_reports.arrived(partition)

@@ -13,6 +13,7 @@ from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointWrite
 
 if TYPE_CHECKING:
+    from ottla.broker.logs.directory_reports import DirectoryReports
     from ottla.broker.logs.scrubber import Scrubber
 
 
@@ -35,6 +36,8 @@ class LogsNode(BasicNode, Protocol):
     def flusher(self) -> Flusher: ...
     @property
     def scrubber(self) -> "Scrubber": ...
+    @property
+    def directory_reports(self) -> "DirectoryReports": ...
     @property
     def healing(self) -> Healer: ...
     def new_id(self) -> Uuid: ...

@@ -1,6 +1,7 @@
 """Reports of where replicas lie reach a controller, also if there is none for a while."""
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,12 +15,16 @@ from ottla.metadata.topics import NO_LEADER, Topic, Topics
 from ottla.model.uuid import Uuid
 from ottla.wire.error_code import ErrorCode
 from ottla.wire.messages.assign_replicas_to_dirs import (
+    AssignedPartitionResult,
+    AssignedTopicResult,
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
+    DirectoryAssignmentResult,
 )
 from ottla.wire.metadata_records.partitions import PartitionRecord
 
 TOPIC, DIRECTORY = Uuid(b"topic-0000000001"), Uuid(b"directory-000001")
+ELSEWHERE = Uuid(b"directory-000002")
 
 
 class Replica:
@@ -264,3 +269,54 @@ def test_a_report_on_which_the_controller_failed_is_sent_again() -> None:
     response.fail(RuntimeError("a bug"))
     world.run()
     assert world.answer(ErrorCode.NONE) == [0, 1]
+
+
+def announced(world: World) -> list[str]:
+    """Announce that partition 0 is about to lie elsewhere, and return what the mover is told."""
+    told: list[str] = []
+    target = SimpleNamespace(meta=SimpleNamespace(directory_id=ELSEWHERE))
+    known = partial(told.append, "known")
+    world.reports.announce(world.partitions[0], target, known)  # type: ignore[arg-type]
+    world.run()
+    return told
+
+
+def directories_asked(world: World) -> list[Uuid]:
+    return [one.id for one in world.asked[0][0].directories]
+
+
+def test_a_mover_learns_that_the_controller_knows_the_new_place() -> None:
+    world = World()
+    told = announced(world)
+    assert directories_asked(world) == [ELSEWHERE]
+    world.answer(ErrorCode.NOT_CONTROLLER)
+    assert told == []
+    world.run()
+    assert directories_asked(world) == [ELSEWHERE]
+    world.answer(ErrorCode.NONE)
+    assert told == ["known"]
+
+
+def test_a_place_that_the_controller_refuses_is_announced_again() -> None:
+    world = World()
+    told = announced(world)
+    _, response = world.asked.pop()
+    refused = AssignedPartitionResult(partition_index=0, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+    topic = AssignedTopicResult(topic_id=TOPIC, partitions=(refused,))
+    directories = (DirectoryAssignmentResult(id=ELSEWHERE, topics=(topic,)),)
+    response.resolve(AssignReplicasToDirsResponse(directories=directories))
+    assert told == []
+    world.run()
+    world.answer(ErrorCode.NONE)
+    assert told == ["known"]
+
+
+def test_what_was_withdrawn_is_reported_from_where_it_is() -> None:
+    world = World()
+    told = announced(world)
+    world.reports.withdraw(world.partitions[0])  # type: ignore[arg-type]
+    # The announcement is under way: the answer to it tells nobody, and is followed by the other report.
+    world.answer(ErrorCode.NONE)
+    world.run()
+    assert directories_asked(world) == [DIRECTORY]
+    assert told == []

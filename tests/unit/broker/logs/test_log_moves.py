@@ -4,6 +4,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from tests.unit.storage.log_dirs.test_directories import OTHER_ID, TOPIC_ID, formatted_disk, start
 from tests.unit.storage.logs import NOW_MS, UNVERIFIED, batch
 
@@ -13,11 +14,14 @@ from ottla.broker.node import Broker
 from ottla.broker.replication.replication import Replication
 from ottla.model.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from ottla.storage.config import LogConfig
+from ottla.storage.errors import LogDirectoryOffline
 from ottla.storage.log import Log
 from ottla.storage.log_dirs.directories import LogDirectories
+from ottla.storage.log_dirs.directory import LogDirectory
 from ottla.storage.log_dirs.directory_checkpoints import CheckpointKind
 from ottla.storage.read import ReadLimit
 from ottla.testing.simulated_disk import SimulatedDisk
+from ottla.world.disk import DiskError, Reason
 
 KEY = TopicPartition("orders", 0)
 
@@ -39,6 +43,10 @@ class World:
         self.timers: list[tuple[Timer, Callable[..., None], tuple[Any, ...]]] = []
         self.works: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
         self.changed: list[Partition] = []
+        # What the controller is told, and whether it answers without being asked to by the test.
+        self.reports: list[str] = []
+        self.known: Callable[[], None] = lambda: None
+        self.knows_at_once = True
         log = self.directories.find(KEY)
         if log is None:
             log = self.directories.directories[0].create_log(KEY, TOPIC_ID, UNVERIFIED, NOW_MS)
@@ -55,7 +63,7 @@ class World:
             config=SimpleNamespace(replica_alter_log_dirs_io_max_bytes_per_second=1 << 40),
             partitions=SimpleNamespace(find=lambda *_key: self.partition),
             changed=self.changed.append,
-            directory_changed=self.changed.append,
+            directory_reports=self,
         )
         self.moves = LogMoves(cast(Broker, self.broker), cast(Any, self))
         self.broker.log_moves = self.moves
@@ -68,6 +76,21 @@ class World:
     def call_later(self, _delay_ms: int, work: Callable[..., None], *arguments: Any) -> Timer:
         self.timers.append((timer := Timer(), work, arguments))
         return timer
+
+    # The reports to the controller.
+
+    def announce(self, partition: Partition, target: LogDirectory, known: Callable[[], None]) -> None:
+        assert partition.log.path == "/a/orders-0", "the copy has not taken over yet"
+        self.reports.append(f"announced {target.path}")
+        self.known = known
+        if self.knows_at_once:
+            known()
+
+    def withdraw(self, _partition: Partition) -> None:
+        self.reports.append("withdrawn")
+
+    def arrived(self, _partition: Partition) -> None:
+        self.reports.append("arrived")
 
     def tick(self) -> None:
         """Do what waits for a timer now."""
@@ -319,3 +342,87 @@ def test_a_move_rests_when_the_node_stops_while_something_is_read() -> None:
     again.run()
     assert moved(again)
     assert again.content() == expected
+
+
+def wait_for_the_controller() -> World:
+    """Return a world whose log is copied, and whose controller has not said that it knows."""
+    world = World()
+    world.knows_at_once = False
+    world.append(1, 80)
+    world.begin()
+    while not world.reports:
+        world.tick()
+        world.work()
+    return world
+
+
+def test_a_copy_takes_over_when_the_controller_knows_with_what_was_appended_meanwhile() -> None:
+    world = wait_for_the_controller()
+    world.append(1, 20)
+    world.tick()
+    assert not moved(world)
+    expected = world.content()
+    world.known()
+    world.run()
+    assert moved(world)
+    assert world.content() == expected
+    assert world.reports == ["announced /b", "arrived"]
+
+
+def test_a_cut_while_the_controller_is_asked_reaches_the_copy() -> None:
+    world = wait_for_the_controller()
+    world.append(2, 20)
+    world.cut(80)
+    world.append(3, 10)
+    while world.timers:
+        world.tick()
+        world.work()
+    assert not moved(world)
+    expected = world.content()
+    world.known()
+    world.run()
+    assert moved(world)
+    assert world.content() == expected
+    assert world.reports == ["announced /b", "arrived"]
+
+
+def test_the_controller_hears_of_a_log_that_does_not_move_after_all() -> None:
+    world = wait_for_the_controller()
+    world.moves.cancel(world.partition)
+    # What it answers now comes too late.
+    world.known()
+    assert not world.timers
+    assert not moved(world)
+    assert world.reports == ["announced /b", "withdrawn"]
+
+
+def test_a_directory_that_fails_while_the_controller_is_asked_does_not_get_the_log() -> None:
+    world = wait_for_the_controller()
+    world.directories.directories[1].volume.fail(DiskError("/b", "write", Reason.IO_ERROR))
+    world.known()
+    world.tick()
+    assert not moved(world)
+    world.append(1, 20)
+    assert world.reports == ["announced /b", "withdrawn"]
+
+
+def test_nothing_is_written_to_the_old_log_when_the_new_directory_fails_while_the_copy_takes_over() -> None:
+    world = wait_for_the_controller()
+    old = world.log
+    world.disk.fail("rename", Reason.IO_ERROR, path="/b/", times=None)
+    world.known()
+    world.tick()
+    with pytest.raises(LogDirectoryOffline):
+        world.append(1, 20)
+    assert old.log_end_offset == 80
+    assert world.reports == ["announced /b", "arrived"]
+
+
+def test_a_log_whose_old_directory_fails_while_the_controller_is_asked_moves_all_the_same() -> None:
+    world = wait_for_the_controller()
+    world.directories.directories[0].volume.fail(DiskError("/a", "write", Reason.IO_ERROR))
+    world.known()
+    world.run()
+    assert moved(world)
+    world.append(1, 20)
+    assert world.log.log_end_offset == 100
