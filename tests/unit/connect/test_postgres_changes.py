@@ -542,6 +542,68 @@ def test_a_large_transaction_comes_in_pieces_that_are_one_for_the_topic(server: 
     assert server.confirmations == [68, 88]
 
 
+def test_a_backlog_of_large_transactions_is_not_one_for_the_topic(server: Server) -> None:
+    server.slots = ["debezium"]
+    task = start(AT, max_batch_size="4")
+    changes = [Change("c", 7, after=(str(number), None)) for number in range(3)]
+    server.log = [ITEMS, *(item for n in range(5) for item in transaction(5 + n, 60 + 20 * n, *changes))]
+    found, ends = [], 0
+    for _ in range(7):
+        found += [record.value["after"]["id"] for record in poll(task)]
+        if may_commit(task):
+            ends += 1
+            # Nothing of the transaction that has begun is confirmed.
+            asyncio.run(task.committed())
+            assert server.confirmations[-1] == 60 + 20 * (len(found) // 3 - 1) + 8
+    assert (found, ends) == ([0, 1, 2] * 5, 5)
+
+
+@pytest.mark.parametrize("is_key", [False, True])
+def test_a_column_that_may_not_be_empty_now_could_be_when_the_log_was_written(
+    server: Server, is_key: bool
+) -> None:
+    server.slots = ["debezium"]
+    server.columns = [COLUMNS[0], ("a", TEXT, -1, True, is_key)]
+    everything = tuple(item._replace(is_key=True) for item in ITEMS.columns)
+    relation = ITEMS._replace(columns=everything, identity="f")
+    changes = [Change("c", 7, after=("1", "x")), Change("c", 7, after=("2", None))]
+    server.log = [relation, *transaction(5, 60, *changes)]
+    full, empty = poll(start(AT))
+    for record, is_optional in ((full, False), (empty, True)):
+        assert record.value_schema is not None
+        after = record.value_schema.field_named("after")
+        assert after is not None
+        column = after.schema.field_named("a")
+        assert column is not None
+        assert column.schema.is_optional is is_optional
+    assert empty.value["after"] == {"id": 2, "a": None}
+
+
+def test_a_table_may_get_another_key_of_which_the_log_says_nothing(server: Server) -> None:
+    server.slots = ["debezium"]
+    everything = tuple(item._replace(is_key=True) for item in ITEMS.columns)
+    relation = ITEMS._replace(columns=everything, identity="f")
+    task = start(AT, max_batch_size="4")
+    server.log = [relation, *transaction(5, 60, Change("c", 7, after=("1", "x")))]
+    (before,) = poll(task)
+    server.columns = [("id", INT8, -1, True, False), ("a", TEXT, -1, True, True)]
+    server.log += [relation, *transaction(6, 80, Change("c", 7, after=("2", "y")))]
+    (after,) = poll(task)
+    assert (before.key, after.key) == ({"id": 1}, {"a": "y"})
+
+
+def test_a_masked_column_without_text_is_not_shown_by_mistake(server: Server) -> None:
+    server.slots = ["debezium"]
+    columns = (*ITEMS.columns, RelationColumn("n", NUMERIC_OID, -1 + 2 + 4, False))
+    change = Change("c", 7, after=("1", "x", "1.5"))
+    server.log = [ITEMS._replace(columns=columns), *transaction(5, 60, change)]
+    mask = {"column.mask.with.2.chars": ".*[.]n"}
+    with pytest.raises(ConnectError, match=r"column 'n' of public\.items has no text"):
+        poll(start(AT, **mask))
+    (record,) = poll(start(AT, **mask, **{"column.exclude.list": ".*[.]n"}))
+    assert record.value["after"] == {"id": 1, "a": "x"}
+
+
 def test_a_piece_is_not_confirmed_before_the_end_of_its_transaction(server: Server) -> None:
     server.slots = ["debezium"]
     task = start(AT)

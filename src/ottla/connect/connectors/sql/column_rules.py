@@ -31,6 +31,9 @@ class ColumnRules:
     def __init__(self, config: Config) -> None:
         self._included = _patterns(config, "column.include.list")
         self._excluded = _patterns(config, "column.exclude.list")
+        self._masked = [
+            item for name in config if name.startswith(_PREFIXES[1]) for item in _patterns(config, name)
+        ]
         self._changes = [
             (_patterns(config, name), change)
             for name in config
@@ -41,6 +44,10 @@ class ColumnRules:
         """Say whether a column is a part of the rows. A key has all of its columns in any case."""
         name = f"{table}.{column}"
         return (not self._included or _fits(self._included, name)) and not _fits(self._excluded, name)
+
+    def masks(self, table: str, column: str) -> bool:
+        """Say whether the values of a column are to be hidden."""
+        return _fits(self._masked, f"{table}.{column}")
 
     def change(self, table: str, column: str, length_max: int | None) -> Change | None:
         """Return what is done to the values of a column of text. None: they stay as they are.

@@ -19,12 +19,18 @@ from ottla.connect.configs.keys import Kind, parse
 from ottla.connect.connectors.sql.column_rules import ColumnRules, column_errors
 from ottla.connect.connectors.sql.debezium_options import NEEDLESS, UNSUPPORTED
 from ottla.connect.connectors.sql.heartbeats import Heartbeats
-from ottla.connect.connectors.sql.pgoutput import Relation, decode
+from ottla.connect.connectors.sql.pgoutput import Message, Relation, decode
 from ottla.connect.connectors.sql.postgres_catalog import Catalog, Table, quoted_name
 from ottla.connect.connectors.sql.postgres_changes_keys import KEYS
 from ottla.connect.connectors.sql.postgres_records import Moment, RecordColumn, TableRecords
-from ottla.connect.connectors.sql.postgres_transactions import Progress, Transactions, is_position
+from ottla.connect.connectors.sql.postgres_transactions import (
+    Progress,
+    Transactions,
+    is_position,
+    split_at_begin,
+)
 from ottla.connect.connectors.sql.postgres_values import MODIFIER_BASE, Decimals, Precision, schema_of
+from ottla.connect.connectors.sql.replication_stream import ReadTo
 from ottla.connect.data.record import Record
 from ottla.connect.data.schema import STRING, optional, to_ms
 from ottla.connect.errors import ConnectError
@@ -65,6 +71,8 @@ class PostgresChangesTask(SourceTask):
         self._stream: Any = None
         self._progress = Progress()
         self._transactions: Transactions | None = None
+        self._begun: list[Message | ReadTo | None] = []
+        """What was read of a transaction behind the end of another one."""
         self._is_done = False
 
     # Opening
@@ -196,6 +204,11 @@ class PostgresChangesTask(SourceTask):
         change = None
         if schema == STRING:
             change = self._rules.change(str(table), name, _length_max(oid, modifier))
+        elif self._rules.masks(str(table), name) and self._rules.shows(str(table), name):
+            raise ConnectError(
+                f"column {name!r} of {table} has no text, which alone can be masked: take it out of the "
+                "option, or leave it out by column.exclude.list"
+            )
         if change is not None and is_key:
             raise ConnectError(
                 f"column {name!r} of {table} is a part of the key, which cannot be masked or cut: take it "
@@ -249,9 +262,11 @@ class PostgresChangesTask(SourceTask):
 
     def _take(self, messages: Iterable[Any]) -> list[Record]:
         assert self._transactions is not None, "changes are followed"
+        decoded = [decode(item) if isinstance(item, bytes) else item for item in messages]
+        complete, self._begun = split_at_begin([*self._begun, *decoded])
         records: list[Record] = []
-        for message in messages:
-            records += self._transactions.take(decode(message) if isinstance(message, bytes) else message)
+        for message in complete:
+            records += self._transactions.take(message)
         return records
 
     def _find(self, relation: Relation) -> TableRecords | None:

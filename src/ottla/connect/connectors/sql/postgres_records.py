@@ -72,8 +72,13 @@ class TableRecords:
         self._adds_tombstones = adds_tombstones
         self._partition = {"server": prefix}
         self.topic = f"{prefix}.{table}"
-        listed = list(columns)
+        self._listed = list(columns)
+        self._declare()
+
+    def _declare(self) -> None:
+        listed = self._listed
         self._columns = [(item.name, item.schema) for item in listed]
+        self._required = [item.name for item in listed if not item.schema.is_optional]
         self.keys = [item.name for item in listed if item.is_key]
         self._changes = {item.name: item.change for item in listed if item.change is not None}
         self._hidden = [item.name for item in listed if not item.is_shown]
@@ -91,6 +96,17 @@ class TableRecords:
             },
             name=f"{self.topic}.Envelope",
         )
+
+    def _admit_nulls(self, row: _Row) -> None:
+        """Take note that columns may be empty. The catalog says of now that they may not, and a row of the
+        log can be older, or of a value that the log does not have.
+        """
+        if any(row[name] is None for name in self._required):
+            self._listed = [
+                item._replace(schema=optional(item.schema)) if row[item.name] is None else item
+                for item in self._listed
+            ]
+            self._declare()
 
     def of_row(self, cells: Sequence[str | None], at: Moment) -> Record:
         """Return the record of a row that was there."""
@@ -186,6 +202,8 @@ class TableRecords:
     def _record(
         self, kind: str, before: _Row | None, after: _Row | None, at: Moment, *headers: Header
     ) -> Record:
+        if after is not None:
+            self._admit_nulls(after)
         source = {
             "connector": "postgresql",
             "name": self._prefix,

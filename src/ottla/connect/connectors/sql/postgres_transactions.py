@@ -6,7 +6,7 @@ transaction of the producer must not end before.
 """
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -86,6 +86,24 @@ def is_position(offset: Mapping[str, Any] | None) -> bool:
     return offset is not None and isinstance(offset.get(_LSN), int)
 
 
+def split_at_begin(
+    messages: Sequence[Message | ReadTo | None],
+) -> tuple[list[Message | ReadTo | None], list[Message | ReadTo | None]]:
+    """Return messages up to a place where nothing is open, and the begun transaction behind it.
+
+    Where many large transactions wait, a number of messages hardly ever ends with one. Their records would
+    be one transaction of the producer, until that takes too long. Without the end of any transaction, all
+    messages are to be taken: a large one comes in pieces.
+    """
+    for place in range(len(messages) - 1, -1, -1):
+        match messages[place]:
+            case Commit():
+                break
+            case Begin() if any(isinstance(item, Commit) for item in messages[:place]):
+                return list(messages[:place]), list(messages[place:])
+    return list(messages), []
+
+
 class Transactions:
     """Reads one message after the other. `find` says what makes the records of a table: None, if nothing."""
 
@@ -95,7 +113,6 @@ class Transactions:
         self._progress = progress
         self._skipped = frozenset(skipped)
         self._find = find
-        self._relations: dict[int, Relation] = {}
         self._tables: dict[int, TableRecords | None] = {}
         """By the number of the table. None: it is not followed."""
         self._at: Moment | None = None
@@ -124,10 +141,11 @@ class Transactions:
         return []
 
     def _learn(self, relation: Relation) -> None:
-        """Take note of a table, as the server has decoded it: it may have changed since, or be gone."""
-        if self._relations.get(relation.oid) != relation:
-            self._relations[relation.oid] = relation
-            self._tables[relation.oid] = self._find(relation)
+        """Take note of a table, as the server has decoded it: it may have changed since, or be gone.
+
+        It comes again when something has changed that it need not say: another primary key, for example.
+        """
+        self._tables[relation.oid] = self._find(relation)
 
     def _begin(self, begin: Begin) -> None:
         self._is_open = True
