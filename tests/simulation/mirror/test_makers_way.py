@@ -490,3 +490,23 @@ def test_an_error_that_passes_is_no_error_of_a_partition(monkeypatch: pytest.Mon
         return mirroring.progress.errors >= count
 
     TwoClusters().run(story)
+
+
+def test_records_beside_an_error_of_another_partition_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers(monkeypatch)
+    # The answer about the first partition comes before the one about the second.
+    answers.changes[SECOND] = {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+    async def story(clients: Clients) -> None:
+        await clients.source.topics.create("payments", partitions=2)
+        for where in (PAYMENTS, SECOND):
+            await write(clients.source_bootstrap, where, numbered(0, 3))
+        (link,) = clients.makers_links({"topics": "payments"})
+        async with clients.mirroring(link):
+            # Nothing is written later that would make the mirror look again.
+            await reaches(clients, COPY, numbered(0, 3))
+            assert not await values(clients.target_bootstrap, SECOND_COPY)
+            answers.changes.clear()
+            await reaches(clients, SECOND_COPY, numbered(0, 3))
+
+    TwoClusters().run(story)

@@ -179,20 +179,9 @@ class Forwarding:
         pause_s = _PAUSE_S
         while True:
             try:
-                await self._find_positions(node_id)
-                positions = {source: self._fetched_to[source] for source in self._followed.led_by(node_id)}
-                if not positions:
-                    await asyncio.sleep(_PAUSE_S)
-                    continue
-                isolation = self._options.isolation
-                fetched = await fetch_from(self._source, node_id, positions, isolation, _LIMITS)
-                if ready := self._pieces(fetched):
-                    await pieces.put(ready)
-                for item in fetched:
-                    if item.error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
-                        await pieces.put(await self._relocated(item.where))
-                self._progress.note_success(_COPYING)
-                pause_s = _PAUSE_S
+                if await self._fetch_once(node_id, pieces):
+                    self._progress.note_success(_COPYING)
+                    pause_s = _PAUSE_S
             except ClientError as error:
                 self._progress.note_error(_COPYING, str(error))
                 _logger.warning("reading from broker %d pauses: %s", node_id, error)
@@ -203,6 +192,24 @@ class Forwarding:
             except Exception:
                 _logger.exception("reading from broker %d pauses", node_id)
                 await asyncio.sleep(_PAUSE_MAX_S)
+
+    async def _fetch_once(self, node_id: int, pieces: "asyncio.Queue[list[Piece]]") -> bool:
+        """Fetch what a broker leads, and say whether there is anything that it does."""
+        await self._find_positions(node_id)
+        positions = {source: self._fetched_to[source] for source in self._followed.led_by(node_id)}
+        if not positions:
+            await asyncio.sleep(_PAUSE_S)
+            return False
+        fetched = await fetch_from(self._source, node_id, positions, self._options.isolation, _LIMITS)
+        ready, passing = self._pieces(fetched)
+        if ready:
+            await pieces.put(ready)
+        if passing is not None:
+            raise passing
+        for item in fetched:
+            if item.error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                await pieces.put(await self._relocated(item.where))
+        return True
 
     async def _find_positions(self, node_id: int) -> None:
         """Find where to begin, for partitions that are new in this session, or were away for a while."""
@@ -221,9 +228,14 @@ class Forwarding:
             if where is not None:
                 self._followed.progress_of(where).copied_to = self._written_to[source]
 
-    def _pieces(self, fetched: Collection[FetchedPartition]) -> list[Piece]:
-        """Return what to write, and move the positions on."""
+    def _pieces(self, fetched: Collection[FetchedPartition]) -> tuple[list[Piece], BrokerError | None]:
+        """Return what to write and an error that will pass, and move the positions on.
+
+        The positions are behind these pieces then: one that is not written is missed until more comes. So an
+        error of one partition is not raised before those of the others are on their way.
+        """
         pieces = []
+        passing: BrokerError | None = None
         for item in fetched:
             where = self._followed.by_source.get(item.where)
             if where is None or item.fetch_offset != self._fetched_to.get(item.where):
@@ -234,7 +246,8 @@ class Forwarding:
                 continue
             if item.error_code is not ErrorCode.NONE:
                 if item.error_code.retriable:
-                    raise BrokerError(item.error_code, f"cannot read {item.where}")
+                    passing = BrokerError(item.error_code, f"cannot read {item.where}")
+                    continue
                 part.error = f"the source refuses {item.where}: {item.error_code.name}"
                 continue
             part.source_end, part.source_start = item.high_watermark, item.log_start_offset
@@ -247,7 +260,7 @@ class Forwarding:
             if piece.end > item.fetch_offset:
                 self._fetched_to[item.where] = piece.end
                 pieces.append(piece)
-        return pieces
+        return pieces, passing
 
     def _piece(self, item: FetchedPartition) -> Piece:
         end = item.fetch_offset
