@@ -18,7 +18,7 @@ from ottla.client.admin.settings import AdminSettings
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.properties import Properties
 from ottla.client.security import cluster_for
-from ottla.registry.checking.answers import Answers, NotYetKnown
+from ottla.registry.checking.answers import Answers, Attempts
 from ottla.registry.checking.pool import WorkerPool
 from ottla.registry.deciding.decision import Decision
 from ottla.registry.deciding.registration import Registration
@@ -160,12 +160,9 @@ class Registry:
 
     async def change(self, decide: Callable[[], Decision[T]]) -> T:
         """Decide and write, as the instance that writes. Raises RegistryError."""
-        while True:
-            try:
-                return await self._change(decide)
-            except NotYetKnown as missing:
-                # Others may write meanwhile.
-                await self.answers.learn(missing.question)
+        attempts = Attempts(self.answers, decide)
+        # Others may write while an answer is found out.
+        return await attempts.settle(lambda: self._change(attempts))
 
     async def _change(self, decide: Callable[[], Decision[T]]) -> T:
         try:

@@ -156,3 +156,31 @@ def test_a_decision_is_made_again_until_all_is_known() -> None:
             await answers.settle(lambda: answers.ask(QUESTIONS[-2]))
 
     asyncio.run(run())
+
+
+async def _answer_for_sure(answers: Answers, decide: Any) -> Any:
+    async with asyncio.timeout(PATIENCE_S):
+        return await answers.settle(decide)
+
+
+def test_a_decision_ends_also_if_its_answers_do_not_all_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison with many long versions drives out the answer before it, which drives it out again."""
+    monkeypatch.setattr("ottla.registry.checking.answers._KEPT_CHARACTERS_MAX", 10)
+    monkeypatch.setattr("ottla.registry.checking.answers._STEPS_MAX", 10)
+    asked: list[Question] = []
+
+    async def find_out(question: Question) -> Any:
+        asked.append(question)
+        return question.kind.value
+
+    answers = Answers(find_out)
+
+    def decide() -> list[Any]:
+        return [answers.ask(question) for question in QUESTIONS[:3]]
+
+    expected = [question.kind.value for question in QUESTIONS[:3]]
+    assert asyncio.run(_answer_for_sure(answers, decide)) == expected
+    assert asked == QUESTIONS[:3]
+    # What did not fit is not kept for the next decision.
+    with pytest.raises(NotYetKnown):
+        decide()

@@ -7,13 +7,14 @@ while a worker computes.
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from ottla.registry.checking.questions import Comparison, Failure, Question
 from ottla.registry.errors import RegistryError
 from ottla.schemas.errors import InvalidSchema
 
 T = TypeVar("T")
+R = TypeVar("R")
 _KEPT_MAX: Final = 10_000
 _KEPT_CHARACTERS_MAX: Final = 64_000_000
 _STEPS_MAX: Final = 10_000
@@ -34,19 +35,24 @@ class Answers:
         self._find_out = find_out
         self._known: OrderedDict[Question, Any] = OrderedDict()
         self._characters = 0
+        self._own: dict[Question, Any] = {}
+        """What the function that is being called has found out for itself."""
 
     def ask(self, question: Question) -> Any:
         """Return an answer that is known. Raises NotYetKnown, or InvalidSchema."""
-        if question not in self._known:
+        if question in self._known:
+            self._known.move_to_end(question)
+            answer = self._known[question]
+        elif question in self._own:
+            answer = self._own[question]
+        else:
             raise NotYetKnown(question)
-        self._known.move_to_end(question)
-        answer = self._known[question]
         if isinstance(answer, Failure):
             raise InvalidSchema(answer.message)
         return answer
 
-    async def learn(self, question: Question) -> None:
-        """Find an answer out, and keep it."""
+    async def learn(self, question: Question) -> Any:
+        """Find an answer out, and keep it. Returns it, since others may drive it out at once."""
         answer = await self._find_out(question)
         if question not in self._known:
             self._characters += _size(question)
@@ -55,14 +61,49 @@ class Answers:
             self._characters > _KEPT_CHARACTERS_MAX and len(self._known) > 1
         ):
             self._characters -= _size(self._known.popitem(last=False)[0])
+        return answer
 
     async def settle(self, decide: Callable[[], T]) -> T:
         """Call a function until it has all the answers that it needs."""
+        attempts = Attempts(self, decide)
+
+        async def once() -> T:
+            return attempts()
+
+        return await attempts.settle(once)
+
+    def ask_with(self, own: dict[Question, Any], decide: Callable[[], T]) -> T:
+        """Call a function that also knows answers of its own."""
+        self._own = own
+        try:
+            return decide()
+        finally:
+            self._own = {}
+
+
+class Attempts(Generic[T]):
+    """The attempts to call one function. What was found out for one of them is there for all later ones.
+
+    A comparison with many long versions drives all other answers out. Without answers of its own, a function
+    that needs another one as well would never have both.
+    """
+
+    def __init__(self, answers: Answers, decide: Callable[[], T]) -> None:
+        self._answers = answers
+        self._decide = decide
+        self._own: dict[Question, Any] = {}
+
+    def __call__(self) -> T:
+        """Call the function. Raises NotYetKnown."""
+        return self._answers.ask_with(self._own, self._decide)
+
+    async def settle(self, attempt: Callable[[], Awaitable[R]]) -> R:
+        """Make attempts, each of which calls this, until no answer is missing."""
         for _ in range(_STEPS_MAX):
             try:
-                return decide()
+                return await attempt()
             except NotYetKnown as missing:
-                await self.learn(missing.question)
+                self._own[missing.question] = await self._answers.learn(missing.question)
         raise RegistryError(503, "There are too many schemas to look at: ask for fewer")
 
 
