@@ -210,6 +210,27 @@ def test_a_batch_that_falls_into_other_tasks_is_refused(world: World, name: str)
     assert world.values(topic) == [b"a"]
 
 
+def test_a_refused_batch_keeps_no_transaction_open(world: World, name: str) -> None:
+    topic = world.create(name)
+    options = world.options(topic=topic)
+    commit_batch(world.link, [world.write(options, _identity(name), {"value": [b"a"]})])
+    again = [world.write(options, _identity(name, 0, task), {"value": [b"b"]}) for task in (0, 1)]
+    with pytest.raises(LedgerConflict):
+        commit_batch(world.link, again)
+    listed = world.admin(lambda admin: admin.transactions.list())
+    assert not [item for item in listed if item.state.lower() == "ongoing"], listed
+
+
+def test_a_checkpoint_that_is_older_than_the_ledger_is_refused(world: World, name: str) -> None:
+    topic = world.create(name)
+    options = world.options(topic=topic)
+    for number in range(3):
+        commit_batch(world.link, [world.write(options, _identity(name, number), {"value": [b"a"]})])
+    # Spark plans the batch again, so that it holds rows that were never delivered.
+    with pytest.raises(LedgerConflict, match="has delivered batch 2 before, but this is batch 1"):
+        commit_batch(world.link, [world.write(options, _identity(name, 1), {"value": [b"a", b"new"]})])
+
+
 def test_a_ledger_of_another_query_is_refused(world: World, name: str) -> None:
     topic = world.create(name)
     options = world.options(topic=topic)

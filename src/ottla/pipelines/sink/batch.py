@@ -8,6 +8,7 @@ Nothing here knows rows, so that it loads without Arrow and NumPy: Spark runs it
 """
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ from ottla.client.producer.transactions import Transactions
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.link import Link
 from ottla.pipelines.sink.ledger import (
+    LedgerConflict,
     LedgerEntry,
     decide_layout,
     layout_group,
@@ -74,7 +76,23 @@ def find_entry(link: Link, group: str) -> LedgerEntry | None:
 
 
 def commit_batch(link: Link, outcomes: Sequence[TaskOutcome]) -> None:
-    """Commit what the tasks of a batch have prepared. All of them must have succeeded."""
+    """Commit what the tasks of a batch have prepared. All of them must have succeeded.
+
+    If the ledger does not allow it, it is aborted, so that readers need not wait for a timeout.
+    """
+    try:
+        _write_layout_of(link, outcomes)
+    except LedgerConflict:
+        # What cannot be ended times out. Why the batch is refused is what people must know.
+        with contextlib.suppress(ClientError):
+            abort_batch(link, outcomes)
+        raise
+    prepared = [outcome.prepared for outcome in outcomes if outcome.prepared is not None]
+    link.run(end_all(link.cluster, prepared, commit=True))
+
+
+def _write_layout_of(link: Link, outcomes: Sequence[TaskOutcome]) -> None:
+    """Write into how many tasks a batch falls, unless it is written. Raises LedgerConflict."""
     concerned = [outcome for outcome in outcomes if outcome.prepared is not None or outcome.skipped]
     if not concerned:
         return
@@ -94,8 +112,6 @@ def commit_batch(link: Link, outcomes: Sequence[TaskOutcome]) -> None:
     )
     if layout is not None and topic is not None:
         link.run(_write_layout(link, group, TopicPartition(topic, 0), layout))
-    prepared = [outcome.prepared for outcome in concerned if outcome.prepared is not None]
-    link.run(end_all(link.cluster, prepared, commit=True))
 
 
 async def _write_layout(link: Link, group: str, where: TopicPartition, layout: LedgerEntry) -> None:

@@ -14,6 +14,9 @@ name it is given. Two writes with the same ledger would look like one that runs 
 second would be dropped. So the layout also says in which run of the query it was written: a run writes each
 batch once, and what finds its own run there is refused.
 
+Only the last batch may run again. A query that runs an earlier one has an older checkpoint, and would plan
+the batch once more, with other rows, so it is refused.
+
 A ledger belongs to one query, that is, to one checkpoint. A query that finds the ledger of another is
 refused: its batches are counted from 0 again, and would be taken for delivered.
 """
@@ -145,6 +148,14 @@ def decide_layout(
             f"batch {batch_id} of pipeline {pipeline!r} started with {entry.tasks} tasks and now runs with "
             f"{tasks}, so it is unknown which rows were delivered. Run it once with its old settings "
             "(minPartitions, spark.sql.shuffle.partitions), then change them"
+        )
+    if entry.next_batch_id > batch_id + 1:
+        # Spark plans a batch again that its checkpoint does not know: with rows that nobody has delivered.
+        raise LedgerConflict(
+            f"pipeline {pipeline!r} has delivered batch {entry.next_batch_id - 1} before, but this is batch "
+            f"{batch_id}, so rows would be dropped as delivered: the checkpoint is older than the ledger. "
+            "Restore the latest checkpoint, give the pipeline another name, or delete the groups "
+            f"{LEDGER_PREFIX}{pipeline}* to deliver rows again"
         )
     return None
 
