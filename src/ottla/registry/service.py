@@ -89,6 +89,8 @@ class Registry:
             trusts_group=trusts_group,
         )
         self._writer: TopicWriter | None = None
+        self._turn = 0
+        """How often it was said who writes."""
         self._election = Election(self._group_cluster, settings.group_id, identity, self._chosen)
         self._write_lock = asyncio.Lock()
         self._leader_changed = asyncio.Condition()
@@ -165,11 +167,14 @@ class Registry:
         return await attempts.settle(lambda: self._change(attempts))
 
     async def _change(self, decide: Callable[[], Decision[T]]) -> T:
+        writer: TopicWriter | None = None
         try:
             async with asyncio.timeout(self.settings.timeout_s), self._write_lock:
                 writer = self._writer
                 if writer is None:
                     raise no_leader()
+                # A write that was given up may still arrive.
+                await writer.settle()
                 # Another implementation may share the topic and not know of this writer.
                 await self._reader.catch_up()
                 decision = decide()
@@ -177,25 +182,28 @@ class Registry:
                     await writer.append(decision.records)
                 return decision.answer
         except TimeoutError:
-            await self._resign()
+            await self._resign(writer)
             raise timed_out("Write to the Kafka store timed out") from None
         except WriterFenced:
-            await self._resign()
+            await self._resign(writer)
             raise no_leader() from None
         except BrokerError as error:
             if error.error_code in _TOO_LARGE:
                 raise too_large() from None
-            await self._resign()
+            await self._resign(writer)
             raise store_failed(f"Write to the Kafka store failed: {error}") from error
         except ClientError as error:
-            await self._resign()
+            await self._resign(writer)
             raise store_failed(f"Write to the Kafka store failed: {error}") from error
 
-    async def _resign(self) -> None:
-        """Begin again as a writer before the next write: it is not known how the last one ended."""
-        if self._writer is not None:
+    async def _resign(self, writer: TopicWriter | None) -> None:
+        """Begin again as a writer before the next write: it is not known how the last one ended.
+
+        `writer` is what wrote. Who only waited for others to write, or was late, ends nothing of theirs.
+        """
+        if writer is not None and self._writer is writer:
             self._writer = None
-            leader, self.leader = self.leader, None
+            leader, self.leader = self.leader or self.identity, None
             try:
                 await self._chosen(leader)
             except BaseException as error:
@@ -206,18 +214,26 @@ class Registry:
                 _logger.warning("this instance cannot write now, another one may: %s", error)
 
     async def _chosen(self, leader: Identity | None) -> None:
-        """Note the writer. If it is this instance, it takes over before it says so."""
+        """Note the writer. If it is this instance, it takes over before it says so.
+
+        That takes time. If another one is named meanwhile, that is what counts.
+        """
+        self._turn += 1
+        turn = self._turn
         if leader is None or leader.url != self.identity.url:
             self._writer = None
         elif self._writer is None:
             writer = TopicWriter(self._cluster, self._reader, self._writer_name, [NOOP])
             await writer.start()
+            if turn != self._turn:
+                return
             self._writer = writer
             _logger.info("this instance writes now: %s", self.identity.url)
             await self._renew_key()
         async with self._leader_changed:
-            self.leader = leader
-            self._leader_changed.notify_all()
+            if turn == self._turn:
+                self.leader = leader
+                self._leader_changed.notify_all()
 
     def _replay(self, record: Any) -> None:
         try:

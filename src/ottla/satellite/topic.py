@@ -195,11 +195,18 @@ class TopicWriter:
         # With this batch brokers know the new epoch, and nothing of the old one can come after it.
         await self.append(self._opening)
 
+    async def settle(self) -> None:
+        """Take over again if it is not known how the last batch ended. Call it before deciding what to write.
+
+        That batch may still be on its way to the broker. Now it is read, or it will be refused. And a broker
+        that has it would take the next one for it, since both have one number.
+        """
+        if not self._is_certain:
+            await self.start()
+
     async def append(self, records: Sequence[Stored]) -> None:
         """Append records in one batch, and wait until they are read. Raises WriterFenced."""
-        if not self._is_certain:
-            # Perhaps the broker has a batch of the next number. It would take another one for that.
-            await self.start()
+        assert self._is_certain, "what is to be written was decided after `settle`"
         now_ms = surroundings.now_ms()
         batch = build_batch(
             [(place, now_ms, record.key, record.value, ()) for place, record in enumerate(records)],

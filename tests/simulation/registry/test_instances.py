@@ -92,6 +92,41 @@ def test_a_writer_that_was_fenced_takes_over_again(site: Site) -> None:
     assert writer.register("s-2", '"long"')["id"] == 2
 
 
+def test_a_write_that_was_given_up_and_arrives_late_shares_no_id(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = site.instance(8081)
+    registry = instance.registry
+    writer, on_the_way = registry._writer, []
+    assert writer is not None
+    produce, raise_epoch = writer._produce, writer._raise_epoch
+
+    async def never_answered(batch: bytes) -> int:
+        on_the_way.append(batch)
+        return await asyncio.Future()
+
+    async def raised_when_it_has_arrived() -> Any:
+        while on_the_way:
+            await produce(on_the_way.pop())
+        return await raise_epoch()
+
+    async def story() -> tuple[int, Any]:
+        monkeypatch.setattr(writer, "_produce", never_answered)
+        given_up = asyncio.ensure_future(instance.send("POST", "/subjects/a/versions", {"schema": '"int"'}))
+        while not on_the_way:
+            await asyncio.sleep(0.1)
+        given_up.cancel()
+        await asyncio.gather(given_up, return_exceptions=True)
+        monkeypatch.setattr(writer, "_produce", produce)
+        monkeypatch.setattr(writer, "_raise_epoch", raised_when_it_has_arrived)
+        return await instance.send("POST", "/subjects/b/versions", {"schema": '"long"'})
+
+    status, answer = site.run(story())
+
+    assert status == 200
+    assert instance.ask("GET", f"/schemas/ids/{answer['id']}/subjects") == (200, ["b"])
+
+
 def test_a_write_that_is_too_large_is_refused_and_the_next_one_is_not(site: Site) -> None:
     writer = site.instance(8081)
     doc = "x" * 2_000_000

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from ottla.client.errors import ClientError
+from ottla.registry.deciding.decision import Decision
+from ottla.registry.errors import RegistryError
 from ottla.registry.leading.election import Election
 from ottla.registry.leading.protocol import (
     Assignment,
@@ -69,9 +71,55 @@ def test_a_writer_that_cannot_begin_again_steps_back(monkeypatch: Any, error: Ba
         writer: Any = object()
         registry._writer, registry.leader = writer, ONE
         with suppress(asyncio.CancelledError):
-            await registry._resign()
+            await registry._resign(writer)
         assert not registry.is_leader
         assert not _said(registry._election).is_eligible
+        await registry.instances.close()
+
+    asyncio.run(run())
+
+
+def _registry(**settings: Any) -> Registry:
+    properties = {"bootstrap.servers": "127.0.0.1:1"}
+    return Registry(properties, RegistrySettings(**settings), ONE, HttpSettings().tls_to_others())
+
+
+def test_who_waits_in_vain_to_write_does_not_end_the_writer_that_others_use() -> None:
+    async def run() -> None:
+        registry = _registry(timeout_s=0.01)
+        writer: Any = object()
+        registry._writer, registry.leader = writer, ONE
+        async with registry._write_lock:
+            with pytest.raises(RegistryError, match="timed out"):
+                await registry.change(lambda: Decision(None))
+        assert registry._writer is writer
+        await registry.instances.close()
+
+    asyncio.run(run())
+
+
+def test_who_was_named_while_this_instance_began_again_is_the_writer(monkeypatch: Any) -> None:
+    begins, goes_on = asyncio.Event(), asyncio.Event()
+
+    class SlowWriter:
+        def __init__(self, *_: Any) -> None:
+            """It needs nothing."""
+
+        async def start(self) -> None:
+            begins.set()
+            await goes_on.wait()
+
+    async def run() -> None:
+        monkeypatch.setattr("ottla.registry.service.TopicWriter", SlowWriter)
+        registry = _registry()
+        writer: Any = object()
+        registry._writer, registry.leader = writer, ONE
+        resigning = asyncio.create_task(registry._resign(writer))
+        await begins.wait()
+        await registry._chosen(OTHER)
+        goes_on.set()
+        await resigning
+        assert (registry.is_leader, registry.leader) == (False, OTHER)
         await registry.instances.close()
 
     asyncio.run(run())
