@@ -214,7 +214,7 @@ def test_a_member_that_was_dropped_is_told_so_when_it_closes(bootstrap: str, gro
             await _until([consumer], [], lambda: bool(consumer.assignment()))
             assert consumer._membership is not None
             # As if the user had been busy for so long: the clock of the last call is turned back.
-            consumer._membership._polled_at_s -= 1000
+            consumer._membership.polled_at_s -= 1000
             consumer._membership._beat_soon.set()
             while not consumer._membership._lost:
                 await asyncio.sleep(0.01)
@@ -237,13 +237,65 @@ def test_a_member_that_does_not_poll_loses_its_partitions_and_comes_back(
             await _until([consumer], [], lambda: bool(consumer.assignment()))
             # As if the user had been busy for so long: the clock of the last call is turned back.
             assert consumer._membership is not None
-            consumer._membership._polled_at_s -= 11
+            consumer._membership.polled_at_s -= 11
             consumer._membership._beat_soon.set()
             while not consumer._membership._lost:
                 await asyncio.sleep(0.01)
             await consumer.poll(0)
             assert lost == [frozenset({TopicPartition(topic, 0)})]
             await _until([consumer], [], lambda: bool(consumer.assignment()))
+
+    _run(consume())
+
+
+@pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
+def test_a_consumer_says_how_it_is(bootstrap: str, group_protocol: str) -> None:
+    topic = _topic(bootstrap)
+
+    async def consume() -> None:
+        await _fill(bootstrap, topic, [b"0", b"1", b"2"])
+        async with _open(bootstrap, group_id=topic, group_protocol=group_protocol) as consumer:
+            assert consumer.health().group is None
+            consumer.subscribe([topic])
+            joining = consumer.health()
+            assert (joining.is_healthy, joining.is_member, joining.polled_s_ago) == (True, False, None)
+            while not await consumer.poll(100, max_records=1):
+                pass
+            health = consumer.health()
+            assert (health.is_healthy, health.is_member, health.lag) == (True, True, 2), health
+            assert [(part.where, part.position, part.end) for part in health.partitions] == [
+                (TopicPartition(topic, 0), 1, 3)
+            ]
+            assert health.fetched_s_ago is not None
+            assert health.polled_s_ago is not None
+            assert consumer._membership is not None
+            consumer._membership.polled_at_s -= 1000
+            assert "poll was not called for" in consumer.health().sentence
+            consumer._membership._beat_soon.set()
+            while not consumer._membership._lost:
+                await asyncio.sleep(0.01)
+            lost = consumer.health()
+            assert not lost.is_healthy
+            assert "max.poll.interval.ms is over" in (lost.last_error or "")
+            await _until([consumer], [], lambda: consumer.health().is_member)
+            assert consumer.health().is_healthy
+        assert consumer.health().sentence == "the consumer is not open"
+
+    _run(consume())
+
+
+def test_a_consumer_says_what_keeps_it_from_reading(bootstrap: str) -> None:
+    topic = _topic(bootstrap)
+
+    async def consume() -> None:
+        async with _open(bootstrap) as consumer:
+            consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
+            while consumer.health().fetched_s_ago is None:
+                await asyncio.sleep(0.01)
+            sound, missing = consumer.health().partitions
+            assert (sound.position, sound.end) == (0, 0)
+            assert (missing.position, missing.fetched_s_ago) == (None, None)
+            assert consumer.health().lag is None
 
     _run(consume())
 

@@ -63,6 +63,23 @@ def test_threads_share_a_producer_and_each_keeps_its_order(bootstrap: str, topic
     assert found == {b"%d" % name: list(range(500)) for name in range(4)}
 
 
+def test_any_thread_may_ask_how_a_consumer_is(bootstrap: str, topic: str) -> None:
+    make_topic(bootstrap, topic)
+    with Producer(bootstrap) as producer:
+        for number in range(10):
+            producer.send(topic, b"%d" % number)
+    with Consumer(bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        assert next(consumer).value == b"0"
+        found = []
+        thread = threading.Thread(target=lambda: found.append(consumer.health()))
+        thread.start()
+        thread.join()
+        assert (found[0].is_healthy, found[0].lag) == (True, 9), "what was read ahead was not handed over"
+        assert found[0].partitions[0].position == 1
+    assert consumer.health().sentence == "the consumer is not open"
+
+
 def test_a_record_that_cannot_be_sent_fails_alone(bootstrap: str, topic: str) -> None:
     make_topic(bootstrap, topic)
     with Producer(bootstrap) as producer:

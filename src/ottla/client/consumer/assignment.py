@@ -83,6 +83,10 @@ class PartitionState:
         self.reset_to: str | int | None = None
         """Where to go instead of where auto.offset.reset says, when the user asked to seek there."""
         self.wait_until_s = 0.0
+        self.waiting_since_s: float | None = None
+        """Since when it has wanted a fetch. None: it wants none, or has just had one."""
+        self.fetched_at_s: float | None = None
+        """When a broker last answered a fetch of it without an error."""
         self._nearer_replica = -1
         self._nearer_until_s = 0.0
 

@@ -78,6 +78,11 @@ class ClassicMembership(Membership):
         )
 
     @property
+    def is_rebalancing(self) -> bool:
+        """Say whether the group is rebalancing."""
+        return self._must_join or self._joining is not None
+
+    @property
     def _needs_step(self) -> bool:
         """Say whether there is something to do inside `poll`."""
         if self._joining is not None:
@@ -196,6 +201,7 @@ class ClassicMembership(Membership):
             except ClientError as error:
                 if not error.retriable:
                     raise
+                self.note(error)
                 _logger.debug("cannot join group %r, trying again: %s", self.group_id, error)
                 joined = None
             if joined is not None:

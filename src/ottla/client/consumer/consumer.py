@@ -23,6 +23,7 @@ from ottla.client.consumer.broker_led import BrokerLedMembership
 from ottla.client.consumer.classic import ClassicMembership
 from ottla.client.consumer.fetcher import Fetcher
 from ottla.client.consumer.handing_over import HandingOver
+from ottla.client.consumer.health import ConsumerHealth, Mishap, PartitionHealth
 from ottla.client.consumer.membership import Callback, Handover, Membership, Subscribed
 from ottla.client.consumer.offsets import CommitFailed, GroupOffsets
 from ottla.client.consumer.positions import Positions
@@ -82,13 +83,15 @@ class Consumer(Opened):
         self._commit_due_s = 0.0
         self._breathe_due_s = 0.0
         self._is_polling = False
+        self._polled_at_s: float | None = None
+        self._commit_mishap: Mishap | None = None
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
         fetcher, membership = self._running(), self._membership
-        now_s = asyncio.get_running_loop().time()
+        now_s = self._polled_at_s = asyncio.get_running_loop().time()
         if membership is not None:
             membership.polled(now_s)
         if now_s >= self._breathe_due_s:
@@ -201,6 +204,7 @@ class Consumer(Opened):
             return await self._poll(timeout_ms, max_records)
         finally:
             self._is_polling = False
+            self._polled_at_s = asyncio.get_running_loop().time()
 
     async def _poll(self, timeout_ms: int, max_records: int | None) -> list[ConsumerRecord]:
         fetcher, loop = self._running(), asyncio.get_running_loop()
@@ -226,6 +230,9 @@ class Consumer(Opened):
                 failure, fetcher.failure = fetcher.failure, None
                 raise failure
             until_s = min(deadline_s, self._next_commit_s(now_s))
+            if self._membership is not None:
+                # A long wait counts as polling: without this the member would leave the group meanwhile.
+                until_s = min(until_s, now_s + self._settings.max_poll_interval_ms / 3000)
             if self._membership is not None and self._membership.needs_work:
                 # It could not be done yet, and nobody may tell when it can.
                 until_s = min(until_s, loop.time() + self._settings.retry_backoff_max_ms / 1000)
@@ -306,6 +313,41 @@ class Consumer(Opened):
         state = self._assignment.state(where)
         end = state.high_watermark if self._settings.isolation == 0 else state.last_stable_offset
         return None if end < 0 or not _is_placed(state) else max(0, end - state.position.offset)
+
+    def health(self) -> ConsumerHealth:
+        """Say how this consumer is, from what it knows already: no broker is asked.
+
+        For a health endpoint: `is_healthy` and `sentence` say it in short, `as_json` says it all.
+        """
+        now_s = asyncio.get_running_loop().time()
+        fetcher, membership = self._fetcher, self._membership
+        sources = (fetcher, membership)
+        mishaps = [self._commit_mishap, *(source.mishap for source in sources if source is not None)]
+        last = max((item for item in mishaps if item is not None), key=lambda item: item.at_s, default=None)
+        failures = [source.failure for source in sources if source is not None and source.failure is not None]
+        polled_s_ago = None if self._polled_at_s is None else now_s - self._polled_at_s
+        return ConsumerHealth(
+            is_open=fetcher is not None,
+            group=None if membership is None else membership.health(now_s),
+            partitions=tuple(self._partition_health(state, now_s) for state in self._assignment),
+            polled_s_ago=0.0 if self._is_polling else polled_s_ago,
+            last_error=None if last is None else last.text,
+            last_error_s_ago=None if last is None else now_s - last.at_s,
+            failure=str(failures[0]) if failures else None,
+            fetch_timeout_s=(self._settings.request_timeout_ms + self._settings.fetch_max_wait_ms) / 1000,
+        )
+
+    def _partition_health(self, state: PartitionState, now_s: float) -> PartitionHealth:
+        end = state.high_watermark if self._settings.isolation == 0 else state.last_stable_offset
+        fetched_s, since_s = state.fetched_at_s, state.waiting_since_s
+        return PartitionHealth(
+            *state.where,
+            position=state.position.offset if _is_placed(state) else None,
+            end=None if end < 0 else end,
+            fetched_s_ago=None if fetched_s is None else now_s - fetched_s,
+            waiting_s=None if since_s is None or state.is_paused else now_s - since_s,
+            is_paused=state.is_paused,
+        )
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the offset of the first record of each partition."""
@@ -430,6 +472,7 @@ class Consumer(Opened):
         try:
             await self.commit(offsets)
         except ClientError as error:
+            self._commit_mishap = Mishap(str(error), asyncio.get_running_loop().time())
             _logger.warning(
                 "cannot commit the offsets of group %r automatically: %s", self._settings.group_id, error
             )

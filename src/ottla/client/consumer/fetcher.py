@@ -16,6 +16,7 @@ from ottla.client.cluster import FETCH_LANE, Cluster
 from ottla.client.consumer.assignment import Assignment, Chunk, PartitionState, Status
 from ottla.client.consumer.fetch_session import FINAL_EPOCH, FetchSession
 from ottla.client.consumer.handing_over import damaged
+from ottla.client.consumer.health import Mishap
 from ottla.client.consumer.positions import Positions
 from ottla.client.consumer.settings import ConsumerSettings
 from ottla.client.errors import BrokerError, ClientError, OffsetOutOfRange
@@ -27,6 +28,7 @@ from ottla.client.fetching import (
     request_timeout_s,
 )
 from ottla.client.journey import Listener, Stage, tell
+from ottla.model.ids import TopicPartition
 from ottla.model.uuid import Uuid
 from ottla.records.errors import RecordsError
 from ottla.wire.error_code import ErrorCode
@@ -63,6 +65,7 @@ class Fetcher:
         listener: Listener | None = None,
     ) -> None:
         self.failure: ClientError | None = None
+        self.mishap: Mishap | None = None
         self._cluster = cluster
         self._settings = settings
         self._limits = settings.limits
@@ -97,6 +100,7 @@ class Fetcher:
 
     def fail(self, error: ClientError) -> None:
         """Keep an error for the next call that asks for records."""
+        self._note(error)
         self.failure = error
         self._arrived()
 
@@ -142,16 +146,18 @@ class Fetcher:
     def _wanted(self, now_s: float) -> dict[int, list[PartitionState]]:
         """Return what to ask each leader for."""
         if self._assignment.buffered_bytes() >= self._settings.fetch_buffer_bytes:
+            for state in self._assignment:
+                state.waiting_since_s = None
             return {}
         wanted: dict[int, list[PartitionState]] = {}
         leaderless: list[PartitionState] = []
         for state in self._assignment:
-            if (
-                state.status is not Status.READY
-                or state.is_paused
-                or state.wait_until_s > now_s
-                or state.buffered_bytes > self._limits.partition_max_bytes
-            ):
+            if state.is_paused or state.buffered_bytes > self._limits.partition_max_bytes:
+                state.waiting_since_s = None
+                continue
+            if state.waiting_since_s is None:
+                state.waiting_since_s = now_s
+            if state.status is not Status.READY or state.wait_until_s > now_s:
                 continue
             view = self._cluster.topology.leader_of(state.where)
             if view is None:
@@ -173,6 +179,7 @@ class Fetcher:
             await self._ask(node_id, states)
         except Exception as bug_or_not:
             error = self._error_for_users(bug_or_not)
+            self._note(error)
             self._put_off(states)
             self._session(node_id).lost()
             for state in states:
@@ -215,8 +222,16 @@ class Fetcher:
                 raise BrokerError(answer.error_code, f"broker {node_id} refused a fetch")
             return
         by_id = version >= FIRST_VERSION_BY_ID
+        refused: set[TopicPartition] = set()
         for fetched in fetched_partitions(answer, topology, asked):
+            if fetched.error_code is not ErrorCode.NONE:
+                refused.add(fetched.where)
             self._take(fetched, topology.topics[fetched.where.topic].topic_id if by_id else None)
+        now_s = asyncio.get_running_loop().time()
+        for state in states:
+            # A session leaves out what has nothing new. That is an answer as well.
+            if state.where not in refused:
+                state.fetched_at_s, state.waiting_since_s = now_s, None
 
     def _partition(self, state: PartitionState) -> FetchPartition:
         view = self._cluster.topology.leader_of(state.where)
@@ -286,6 +301,7 @@ class Fetcher:
 
     def _refused(self, state: PartitionState, fetched: FetchedPartition) -> None:
         code = fetched.error_code
+        self._note(BrokerError(code, f"{fetched.where} cannot be read"))
         if state.read_from_leader() and code is ErrorCode.OFFSET_OUT_OF_RANGE:
             # A follower may not have it yet. What counts is what the leader says.
             return
@@ -315,10 +331,15 @@ class Fetcher:
             await self._positions.settle(self._assignment, now_s)
         except Exception as bug_or_not:
             error = self._error_for_users(bug_or_not)
+            self._note(error)
             if not error.retriable:
                 self.fail(error)
         self._put_off([state for state in unsettled if state.status is not Status.READY])
         self._arrived()
+
+    def _note(self, error: ClientError) -> None:
+        """Remember what went wrong, also if it is tried again, for those who ask how the consumer is."""
+        self.mishap = Mishap(str(error), asyncio.get_running_loop().time())
 
     def _error_for_users(self, error: Exception) -> ClientError:
         """Return an error for users. A bug of ours is one, too: nobody awaits these tasks."""

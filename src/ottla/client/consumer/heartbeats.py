@@ -15,6 +15,7 @@ from typing import Any
 
 from ottla.client import surroundings
 from ottla.client.cluster import GROUP, Cluster
+from ottla.client.consumer.health import Mishap
 from ottla.client.consumer.offsets import MOVED
 from ottla.client.errors import BrokerError, ClientError
 from ottla.client.properties import CommonSettings
@@ -37,14 +38,18 @@ class Heartbeats(ABC):
         self.group_id = group_id
         self.failure: ClientError | None = None
         self._cluster = cluster
+        self.mishap: Mishap | None = None
+        self.polled_at_s = asyncio.get_running_loop().time()
+        """When the user last asked for records, or began to be a member."""
+        self.heard_at_s: float | None = None
+        """When the coordinator last answered without an error."""
         self._common = settings
         self._max_poll_interval_ms = max_poll_interval_ms
         self._wake_poll = wake
-        self._polled_at_s = asyncio.get_running_loop().time()
         self._beat_soon = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
         self._learning: asyncio.Task[None] | None = None
-        self._learned_at_s = self._polled_at_s
+        self._learned_at_s = self.polled_at_s
 
     @abstractmethod
     async def _beat(self) -> float:
@@ -76,7 +81,7 @@ class Heartbeats(ABC):
 
     def polled(self, now_s: float) -> None:
         """Take note that the user asks for records."""
-        self._polled_at_s = now_s
+        self.polled_at_s = now_s
 
     async def _run(self) -> None:
         pause_s = 0.0
@@ -89,6 +94,7 @@ class Heartbeats(ABC):
                 self._look_at_topics()
                 pause_s = await self._beat()
             except ClientError as error:
+                self.note(error)
                 if not error.retriable:
                     self._fail(error)
                 pause_s = self._common.retry_backoff_ms / 1000
@@ -124,7 +130,7 @@ class Heartbeats(ABC):
 
     def _is_overdue(self) -> bool:
         """Say whether the user has not asked for records for too long."""
-        silence_s = asyncio.get_running_loop().time() - self._polled_at_s
+        silence_s = asyncio.get_running_loop().time() - self.polled_at_s
         if silence_s * 1000 < self._max_poll_interval_ms:
             return False
         _logger.warning(
@@ -135,7 +141,12 @@ class Heartbeats(ABC):
         )
         return True
 
+    def note(self, error: ClientError) -> None:
+        """Remember what went wrong, also if it is tried again, for those who ask how the consumer is."""
+        self.mishap = Mishap(str(error), asyncio.get_running_loop().time())
+
     def _fail(self, error: ClientError) -> None:
+        self.note(error)
         self.failure = error
         self._wake_poll()
 
@@ -149,9 +160,12 @@ class Heartbeats(ABC):
             answer = await connection.ask(
                 request, connection.version_for(type(request), at_most), timeout_s=timeout_s
             )
-        except ClientError:
+        except ClientError as error:
+            self.note(error)
             self._cluster.forget_coordinator(GROUP, self.group_id)
             raise
+        if answer.error_code is ErrorCode.NONE:
+            self.heard_at_s = asyncio.get_running_loop().time()
         if answer.error_code in MOVED:
             self._cluster.forget_coordinator(GROUP, self.group_id)
         return answer

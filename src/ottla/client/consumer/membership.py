@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.assignment import Assignment, Status
+from ottla.client.consumer.health import GroupHealth
 from ottla.client.consumer.heartbeats import Heartbeats
 from ottla.client.consumer.settings import ConsumerSettings
 from ottla.client.errors import ClientError
@@ -116,6 +117,27 @@ class Membership(Heartbeats):
         return None
 
     @property
+    def is_rebalancing(self) -> bool:
+        """Say whether the group is rebalancing, so that members wait for each other without heartbeats."""
+        return False
+
+    def health(self, now_s: float) -> GroupHealth:
+        """Return what is known of the place in the group."""
+        metadata, heard_s, mishap = self.metadata, self.heard_at_s, self.mishap
+        is_news = mishap is not None and (heard_s is None or mishap.at_s > heard_s)
+        return GroupHealth(
+            group_id=self.group_id,
+            member_id=metadata.member_id,
+            is_member=metadata.generation >= 0,
+            is_rebalancing=self.is_rebalancing,
+            heard_s_ago=None if heard_s is None else now_s - heard_s,
+            error=mishap.text if mishap is not None and is_news else None,
+            silence_s=now_s - self.polled_at_s,
+            session_timeout_s=self._settings.session_timeout_ms / 1000,
+            max_poll_interval_s=self._settings.max_poll_interval_ms / 1000,
+        )
+
+    @property
     def needs_work(self) -> bool:
         """Say whether `work` has something to do."""
         return self._step is not None or self._needs_step
@@ -184,6 +206,7 @@ class Membership(Heartbeats):
 
     def _lose(self, why: str) -> None:
         """Take note that the group does not count us any more. The user learns it in the next `poll`."""
+        self.note(ClientError(f"group {self.group_id!r} has removed this member: {why}"))
         _logger.warning("group %r has removed this member: %s", self.group_id, why)
         self._lost = True
         self._wake_poll()

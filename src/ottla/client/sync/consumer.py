@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Self
 
 from ottla.client.consumer import consumer as asynchronous
+from ottla.client.consumer.health import CLOSED, ConsumerHealth
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.group import OffsetAndMetadata
 from ottla.client.journey import Listener
@@ -162,6 +163,17 @@ class Consumer:
         self._thread.run(self._read_again(_nothing))
         blocking_call(_twin.assign)(self, partitions)
 
+    def health(self) -> ConsumerHealth:
+        """Say how this consumer is, from what it knows already: no broker is asked. Any thread may ask.
+
+        For a health endpoint: `is_healthy` and `sentence` say it in short, `as_json` says it all.
+        """
+        # Taken first: what is handed over meanwhile counts as not read yet, never the other way round.
+        unread = {where: record.offset for where, record in self._first_ahead().items()}
+        if not self._thread.is_running:
+            return CLOSED
+        return blocking_call(_twin.health)(self).read_again_from(unread)
+
     resume = blocking_call(_twin.resume)
     paused = blocking_call(_twin.paused)
     assignment = blocking_call(_twin.assignment)
@@ -180,7 +192,8 @@ class Consumer:
 
     def _first_ahead(self) -> dict[TopicPartition, ConsumerRecord]:
         first: dict[TopicPartition, ConsumerRecord] = {}
-        for record in self._ahead:
+        # A copy: the thread that is asked how the consumer is may be another than the one that reads.
+        for record in self._ahead.copy():
             first.setdefault(record.where, record)
         return first
 
