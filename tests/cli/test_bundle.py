@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.typing import fail, run, succeed
 
-from ottla.cli.secrets_hidden import HIDDEN, data_without_secrets, without_secrets
+from ottla.model.secrets_hidden import HIDDEN, data_without_secrets, without_secrets
 
 PLANTED = "hunter2 Correct,Horse"
 

@@ -38,6 +38,7 @@ PAGES = (
     "/groups/billing/guarantees",
     "/transactions",
     "/schemas",
+    "/connectors",
     "/nodes",
     "/access",
     "/journal",

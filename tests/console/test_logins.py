@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from tests.console.test_connectors import FakeWorker, console_with
 from tests.support.console_visitor import ConsoleVisitor
 from tests.support.ottla_node import OttlaNode
 
@@ -250,3 +251,16 @@ def test_the_cluster_decides_who_sees_and_changes_schemas(guarded: str) -> None:
         answer = looking.get("/schemas")
         assert answer.status_code == 502
         assert "no schema registry answers" in answer.text
+
+
+def test_the_cluster_decides_who_sees_connectors(guarded: str) -> None:
+    worker = FakeWorker()
+    with console_with(worker, guarded, **{"security.protocol": "SASL_PLAINTEXT"}) as looking:
+        log_in(looking, "ann", "secret", "PLAIN")
+        assert looking.get("/connectors").status_code == 403
+        assert looking.get("/connectors/a%2Fb").status_code == 403
+        assert looking.post("/connectors/a%2Fb/act", {"act": "restart"}).status_code == 403
+        assert worker.orders == []
+        looking.client = looking.another()
+        log_in(looking, "root", "toor", "SCRAM-SHA-512")
+        assert looking.get("/connectors").status_code == 200

@@ -15,8 +15,8 @@ from ottla.cli.explain.running import with_access
 from ottla.cli.failure import Failure
 from ottla.cli.output import json_option, show_done
 from ottla.cli.profiles import cluster_options
-from ottla.cli.secrets_hidden import data_without_secrets, without_secrets
 from ottla.cli.times import parse_time_ms
+from ottla.model.secrets_hidden import data_without_secrets, without_secrets
 
 if TYPE_CHECKING:
     from ottla.explain.access import Access

@@ -38,11 +38,18 @@ if TYPE_CHECKING:
     metavar="URL",
     help="The schema registry by which records are decoded.",
 )
+@click.option(
+    "--connect",
+    "connect_url",
+    metavar="URL",
+    help="The REST API of a worker, of Ottla or of Kafka Connect, whose connectors are shown.",
+)
 @log_options
 def console(
     properties: dict[str, str],
     profiles: tuple[str, ...],
     registry_url: str | None,
+    connect_url: str | None,
     log_format: str,
     log_level: str,
     **server: Any,
@@ -62,7 +69,7 @@ def console(
     from ottla.runtime.log_lines import set_up_logging
 
     set_up_logging(log_format == "json", log_level.upper())
-    clusters = _clusters(properties, profiles, registry_url, ClusterSettings)
+    clusters = _clusters(properties, profiles, registry_url, connect_url, ClusterSettings)
     try:
         run_console(ConsoleSettings(clusters, http), lambda url: say(f"ready {url}"))
     except ConsoleFailure as error:
@@ -73,12 +80,13 @@ def _clusters(
     properties: dict[str, str],
     profiles: tuple[str, ...],
     registry_url: str | None,
+    connect_url: str | None,
     kind: "type[ClusterSettings]",
 ) -> "tuple[ClusterSettings, ...]":
     if not profiles:
-        return (kind.of("cluster", properties, registry_url),)
+        return (kind.of("cluster", properties, registry_url, connect_url=connect_url),)
     found = []
     for name in dict.fromkeys(profiles):
         chosen = client_properties(None, name, {}, os.environ)
-        found.append(kind.of(name, chosen, registry_url, is_profile=True))
+        found.append(kind.of(name, chosen, registry_url, connect_url=connect_url, is_profile=True))
     return tuple(found)

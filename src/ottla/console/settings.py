@@ -19,6 +19,8 @@ class ClusterSettings:
     properties: Mapping[str, str]
     """Without a name and a password: the console has no rights of its own."""
     registry_url: str | None = None
+    connect_url: str | None = None
+    """The REST API of a worker of connectors."""
     is_profile: bool = False
     """Whether the name is that of a profile, by which commands reach it, too."""
 
@@ -29,6 +31,7 @@ class ClusterSettings:
         properties: Mapping[str, str],
         registry_url: str | None = None,
         *,
+        connect_url: str | None = None,
         is_profile: bool = False,
     ) -> "ClusterSettings":
         """Make the settings of a cluster from the properties of a client."""
@@ -36,7 +39,7 @@ class ClusterSettings:
         chosen = properties.get("sasl.mechanism")
         if chosen in MECHANISMS:
             kept["sasl.mechanism"] = chosen
-        return cls(name, kept, registry_url, is_profile)
+        return cls(name, kept, registry_url, connect_url, is_profile)
 
     @property
     def command_words(self) -> list[str]:

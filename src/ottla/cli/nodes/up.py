@@ -18,6 +18,7 @@ from ottla.cli.settings import DEFAULT_DATA_DIRECTORY, load_settings, settings_o
 
 DEFAULT_PORT: Final = 9092
 REGISTRY_URL: Final = "http://127.0.0.1:8081"
+_CONNECT_URL: Final = "http://127.0.0.1:8083"
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,10 +153,11 @@ def up(
         if files is not None and files.is_new:
             say(secure_files.HINTS.format(address=address, directory=files.directory), err=True)
         schemas = ("--registry", REGISTRY_URL) if with_registry else ()
+        workers = ("--connect", _CONNECT_URL) if with_connect else ()
         wanted = (
             ("registry",) * with_registry,
             ("connect",) * with_connect,
-            ("console", *schemas) * with_console,
+            ("console", *schemas, *workers) * with_console,
         )
         satellites.extend(start_satellite(*words, "--bootstrap", address) for words in wanted if words)
 

@@ -6,6 +6,7 @@ from ottla.console.pages import (
     access,
     changing,
     cluster,
+    connectors,
     explaining,
     exporting,
     groups,
@@ -20,6 +21,7 @@ from ottla.console.serving.app import PageRoute
 
 _TOPIC: Final = "/topics/{topic}"
 _RECORD: Final = _TOPIC + "/records/{partition}/{offset}"
+_CONNECTOR: Final = "/connectors/{connector}"
 _GROUP: Final = "/groups/{group}"
 _SUBJECT: Final = "/schemas/{subject}"
 
@@ -60,6 +62,9 @@ _PAGES: Final = (
     PageRoute("POST", "/register-schema", schemas.register_schema),
     PageRoute("GET", _SUBJECT, schemas.subject),
     PageRoute("POST", _SUBJECT + "/delete", schemas.delete_schema),
+    PageRoute("GET", "/connectors", connectors.connectors),
+    PageRoute("GET", _CONNECTOR, connectors.connector),
+    PageRoute("POST", _CONNECTOR + "/act", connectors.act_on_connector),
     PageRoute("GET", "/transactions", cluster.transactions),
     PageRoute("POST", "/transactions/abort", cluster.abort_transaction),
     PageRoute("GET", "/nodes", cluster.nodes),

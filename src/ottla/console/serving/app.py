@@ -81,7 +81,7 @@ class Console:
     async def close(self) -> None:
         """Close all connections."""
         await self.visits.close()
-        self.satellites.close()
+        await self.satellites.close()
 
     async def sweep(self) -> None:
         """Close the visits of sessions that are over."""
@@ -114,6 +114,7 @@ PLACES: Final = (
     ("topics", "Topics", ("topics",)),
     ("groups", "Groups", ("groups",)),
     ("schemas", "Schemas", ("schemas",)),
+    ("connectors", "Connectors", ("connectors",)),
     ("transactions", "Transactions", ("transactions",)),
     ("cluster", "Cluster", ("nodes",)),
     ("access", "Access", ("access",)),

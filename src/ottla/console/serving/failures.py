@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 from ottla.client.errors import AuthenticationFailed, BrokerError, ClientError, NoBrokerReached
 from ottla.client.registry.client import RegistryRefused
+from ottla.console.looks.satellites.connectors import WorkerRefused
 from ottla.satellite.errors import HttpError
 
 _MISSING: Final = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID", "GROUP_ID_NOT_FOUND")
@@ -35,6 +36,8 @@ def failure_of(error: HttpError | ClientError, user: str | None) -> Failure:
             next_step = "It may have been deleted, or its name is another one: look for it in the list."
     elif isinstance(error, RegistryRefused):
         status = 404 if error.code // 100 == 404 or error.code == 404 else 409
+    elif isinstance(error, WorkerRefused):
+        status = 404 if error.status == 404 else 409
     elif isinstance(error, AuthenticationFailed):
         status = 403
         next_step = "Log in again."
