@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ottla.client.sync import Admin
 from ottla.testing.conversation import NodeSaid
 from ottla.testing.node import ThreadNode
 from ottla.testing.process_cluster import ProcessCluster
@@ -239,3 +240,13 @@ def check_no_follower_is_taken_for_a_client(cluster: ProcessCluster) -> None:
             seen.append((key.decode(), json.loads(value)["k"]))
     consumer.close()
     assert [one for one in seen if "-fetcher-" in one[0]] == []
+
+
+def test_who_was_never_a_member_has_not_left(node: ThreadNode) -> None:
+    node.create_topic("guarded", 1)
+    consumer = joined(node, "guarded", **{"group.id": "guarded", "client.id": "guard-1"})
+    with Admin(node.bootstrap) as admin:
+        assert list(admin.groups.remove_members("guarded", ["nobody"]).failed) == ["nobody"]
+    consumer.close()
+    (left,) = events(node, "member-left", group="guarded")
+    assert left["client"] == "guard-1"

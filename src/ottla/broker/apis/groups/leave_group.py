@@ -32,11 +32,20 @@ def leave_group(ask: LeaveGroupRequest, context: BrokerContext) -> Deferred[Leav
     is_single = context.version < SEVERAL_FROM
     if is_single:
         ask = replace(ask, members=(MemberIdentity(member_id=ask.member_id),))
-    for member in ask.members:
-        broker.journal.member_left(context, ask.group_id, member.member_id, member.reason)
     answer: Deferred[LeaveGroupResponse] = Deferred()
     broker.groups.coordinator.leave_group(ask, client_of(context), broker.clock.now_ms(), answer.resolve)
-    return answer.then(_with_one_error) if is_single else answer
+    reasons = {member.member_id: member.reason for member in ask.members}
+
+    def note_who_left(response: LeaveGroupResponse) -> LeaveGroupResponse:
+        for member in response.members:
+            # Nobody has left whom the group does not know.
+            if member.error_code is ErrorCode.NONE:
+                reason = reasons.get(member.member_id)
+                broker.journal.member_left(context, ask.group_id, member.member_id, reason)
+        return response
+
+    noted = answer.then(note_who_left)
+    return noted.then(_with_one_error) if is_single else noted
 
 
 def _with_one_error(response: LeaveGroupResponse) -> LeaveGroupResponse:
