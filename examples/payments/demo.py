@@ -39,11 +39,15 @@ PARTITIONS = 2
 # For a minute Java need not compile well, but soon: its first batches are done in half the time.
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 INPUTS = {"clean": "payments", "fraud": "payments-clean", "revenue": "payments-clean"}
-# For so long after its first batches Java is still compiling: the ages of alerts are counted from then on.
+# For so long after its first batches Java is still compiling: the ages of alerts until then are shown apart.
 WARM_UP_S = 20
+# How much of the payments' time a pipeline may be behind. A batch takes half a second, and the next one may
+# just have begun.
+LABELS = ((2.0, "normal"), (5.0, "caution"), (15.0, "warning"))
 # Pipelines that have not read anything for so long will not finish.
 PATIENCE_S = 120.0
 LOOK_FOR_ALERTS_EVERY_S = 0.02
+HEADINGS = f"{'pipeline':<10}{'state':<20}{'batch':>6}{'seconds':>9}{'rows':>12}{'rows/s':>10}{'lag':>10}{'behind':>11}"
 
 
 class Verdict(Enum):
@@ -57,12 +61,9 @@ class Verdict(Enum):
 EXIT_CODES = {Verdict.RIGHT: 0, Verdict.WRONG: 1, Verdict.UNFINISHED: 2}
 
 
-def label(lag: int) -> str:
-    """Say in a word how far behind somebody is."""
-    for bound, word in ((100, "normal"), (1_000, "caution"), (10_000, "warning")):
-        if lag < bound:
-            return word
-    return "critical"
+def label(behind_s: float) -> str:
+    """Say in a word how far behind somebody is. The same lag is much at one rate, and little at another."""
+    return next((word for bound_s, word in LABELS if behind_s < bound_s), "critical")
 
 
 class Feeder(threading.Thread):
@@ -74,7 +75,7 @@ class Feeder(threading.Thread):
         self.stopping = threading.Event()
         self.error: Exception | None = None
         self._servers = bootstrap
-        self._per_second = per_second
+        self.per_second = per_second
         self._topic = topic
 
     def run(self) -> None:
@@ -87,12 +88,12 @@ class Feeder(threading.Thread):
         start_ms = time.time_ns() // 1_000_000
         started_s = time.monotonic()
         async with Producer(self._servers, linger_ms=20) as producer:
-            for payment in make_payments(SEED, start_ms, self._per_second):
+            for payment in make_payments(SEED, start_ms, self.per_second):
                 if self.stopping.is_set():
                     break
                 await producer.send(self._topic, payment.to_json(), key=payment.customer.encode())
                 self.sent.append(payment)
-                ahead_s = len(self.sent) / self._per_second - (time.monotonic() - started_s)
+                ahead_s = len(self.sent) / self.per_second - (time.monotonic() - started_s)
                 if ahead_s > 0.01:
                     await asyncio.sleep(ahead_s)
 
@@ -160,9 +161,9 @@ class AlertWatch(threading.Thread):
             self.ages_s += [(alert["ts_ms"] / 1000, now_s - alert["ts_ms"] / 1000) for alert in found]
         reader.close()
 
-    def ages_since(self, made_s: float) -> list[float]:
-        """Return the ages of alerts whose payments were made since then, the youngest first."""
-        return sorted(age for made, age in self.ages_s if made >= made_s)
+    def ages(self, since_s: float = -math.inf, until_s: float = math.inf) -> list[float]:
+        """Return the ages of alerts whose payments were made between two moments, the youngest first."""
+        return sorted(age for made, age in self.ages_s if since_s <= made < until_s)
 
 
 def quantile(values: list[float], share: float) -> float:
@@ -178,13 +179,22 @@ def say_ages(ages_s: list[float]) -> str:
     return f"p50 {middle:.2f} s, p99 {most:.2f} s of {len(ages_s):,} alerts"
 
 
-def row(status: QueryStatus, lag: int) -> str:
+def report_ages(watch: AlertWatch, warm_s: float, warm_up_s: int) -> list[str]:
+    """Return how old alerts were: all of them, and those from before Java was warm apart."""
+    return [
+        f"age of an alert, whole run: {say_ages(watch.ages())}",
+        f"  until {warm_up_s} s after the first batches: {say_ages(watch.ages(until_s=warm_s))}",
+        f"  from then on: {say_ages(watch.ages(since_s=warm_s))}",
+    ]
+
+
+def row(status: QueryStatus, lag: int, per_second: int) -> str:
     """Return how a pipeline does. Its own word on its lag is as old as its last batch."""
     batch = "-" if status.batch_id is None else status.batch_id
     took = "-" if status.batch_ms is None else f"{status.batch_ms / 1000:.1f}"
     return (
         f"{status.name:<10}{status.state:<20}{batch:>6}{took:>9}{status.rows:>12,}"
-        f"{status.rows_per_second:>10,.0f}{lag:>10,}  {label(lag)}"
+        f"{status.rows_per_second:>10,.0f}{lag:>10,}{lag / per_second:>9.1f} s  {label(lag / per_second)}"
     )
 
 
@@ -199,18 +209,18 @@ class View:
         self._sent = 0
         self._is_first = True
 
-    def show(self, since_s: float) -> None:
-        """Draw. Ages are those of alerts since then."""
+    def show(self) -> None:
+        """Draw."""
         sent = len(self._feeder.sent)
         lines = [
             f"payments sent   {sent:>10,}   {sent - self._sent:>8,}/s",
             f"alerts          {len(self._watch.ages_s):>10,}",
-            f"age of an alert   {say_ages(self._watch.ages_since(since_s))}",
+            f"age of an alert   {say_ages(self._watch.ages())}",
             "",
-            f"{'pipeline':<10}{'state':<20}{'batch':>6}{'seconds':>9}{'rows':>12}{'rows/s':>10}{'lag':>10}",
+            HEADINGS,
         ]
         lines += [
-            row(status, lag_of(self._admin, status.name))
+            row(status, lag_of(self._admin, status.name), self._feeder.per_second)
             for status in read_statuses(self._directory)
             if status.name in INPUTS
         ]
@@ -348,7 +358,7 @@ def run_demo(root: Path, seconds: int, rate: int, warm_up_s: int) -> Verdict:
         if feeder.error is not None:
             raise feeder.error
         print("\nno more payments: waiting until all are processed")
-        left = wait_until_read(admin, lambda: _show_drain(root, view, runner, warm_s))
+        left = wait_until_read(admin, lambda: _show_drain(root, view, runner))
         watch.stopping.set()
         watch.join()
         runner.send_signal(signal.SIGTERM)
@@ -357,7 +367,7 @@ def run_demo(root: Path, seconds: int, rate: int, warm_up_s: int) -> Verdict:
             text = " and ".join(f"{name} has {lag:,} records left to read" for name, lag in left.items())
             print(f"\nnot finished: {text}, and has read nothing for {PATIENCE_S:g} s")
         verdict = reckon(bootstrap, feeder.sent, is_finished=not left)
-        print(f"age of an alert, {warm_up_s} s after the first batches: {say_ages(watch.ages_since(warm_s))}")
+        print("\n".join(report_ages(watch, warm_s, warm_up_s)))
         admin.close()
         return verdict
     finally:
@@ -387,9 +397,9 @@ def _check_runner(root: Path, runner: "subprocess.Popen[bytes]") -> None:
         raise SystemExit(f"the pipelines have ended: {(root / 'pipelines.log').read_text()[-2000:]}")
 
 
-def _show_drain(root: Path, view: View, runner: "subprocess.Popen[bytes]", warm_s: float) -> None:
+def _show_drain(root: Path, view: View, runner: "subprocess.Popen[bytes]") -> None:
     _check_runner(root, runner)
-    view.show(warm_s)
+    view.show()
 
 
 def _all_have_done_a_batch(root: Path) -> bool:
@@ -409,7 +419,7 @@ def _watch(root: Path, view: View, runner: "subprocess.Popen[bytes]", seconds: i
             ends_at_s = time.monotonic() + seconds
             warm_s = time.time() + warm_up_s
         _check_runner(root, runner)
-        view.show(warm_s)
+        view.show()
     return warm_s
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from ottla.pipelines.status import QueryStatus
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "payments"
 
 
@@ -64,3 +66,21 @@ def test_age_is_that_of_the_slowest_hundredth(demo: Any) -> None:
     assert (demo.quantile(ages, 0.5), demo.quantile(ages, 0.99)) == (0.5, 0.99)
     assert demo.say_ages(ages) == "p50 0.50 s, p99 0.99 s of 100 alerts"
     assert demo.say_ages([]) == "none yet"
+
+
+def test_lag_is_labelled_by_time_and_not_by_records(demo: Any) -> None:
+    status = QueryStatus("clean", 1, "running")
+    assert demo.row(status, 2_000, 2_000).endswith("2,000      1.0 s  normal")
+    assert demo.row(status, 2_000, 500).endswith("2,000      4.0 s  caution")
+    assert demo.row(status, 2_000, 200).endswith("2,000     10.0 s  warning")
+    assert demo.row(status, 2_000, 20).endswith("2,000    100.0 s  critical")
+
+
+def test_ages_of_the_first_seconds_count_and_are_shown_apart(demo: Any) -> None:
+    watch = demo.AlertWatch("nowhere:1")
+    watch.ages_s += [(100.0, 4.0), (110.0, 3.0), (120.0, 0.5), (130.0, 0.25)]
+    assert demo.report_ages(watch, 120.0, 20) == [
+        "age of an alert, whole run: p50 0.50 s, p99 4.00 s of 4 alerts",
+        "  until 20 s after the first batches: p50 3.00 s, p99 4.00 s of 2 alerts",
+        "  from then on: p50 0.25 s, p99 0.50 s of 2 alerts",
+    ]
