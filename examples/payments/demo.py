@@ -47,7 +47,9 @@ LABELS = ((2.0, "normal"), (5.0, "caution"), (15.0, "warning"))
 # Pipelines that have not read anything for so long will not finish.
 PATIENCE_S = 120.0
 LOOK_FOR_ALERTS_EVERY_S = 0.02
-HEADINGS = f"{'pipeline':<10}{'state':<20}{'batch':>6}{'seconds':>9}{'rows':>12}{'rows/s':>10}{'lag':>10}{'behind':>11}"
+HEADINGS = (
+    f"{'pipeline':<10}{'state':<20}{'batch':>6}{'seconds':>9}{'rows':>12}{'rows/s':>10}{'lag':>10}     behind"
+)
 
 
 class Verdict(Enum):

@@ -73,11 +73,12 @@ def run(
     """Run the pipelines declared in FILE until they are stopped.
 
     If a pipeline fails, the reason is printed, and it is restarted after a pause that grows each time. Status
-    lines go to stderr. With --available-now, a pipeline that fails five times in a row is given up, and the
-    exit code is 1.
+    lines go to stderr. What Spark and its workers print goes to spark.log in the directory. With
+    --available-now, a pipeline that fails five times in a row is given up, and the exit code is 1.
     """
     from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline
     from ottla.pipelines.loading import load_pipelines
+    from ottla.pipelines.spark.java_log import SparkEnded
     from ottla.pipelines.spark.session import MissingPiece, end_java, require_pyspark
     from ottla.pipelines.status import FAILED, InvalidDirectory
 
@@ -113,7 +114,7 @@ def run(
             should_stop=lambda: bool(stopping),
             tell=lambda line: say(line, err=True),
         )
-    except (InvalidPipeline, InvalidDirectory, MissingPiece) as error:
+    except (InvalidPipeline, InvalidDirectory, MissingPiece, SparkEnded) as error:
         raise Failure(str(error)) from error
     finally:
         end_java()

@@ -27,7 +27,7 @@ _STARTING_S_MAX: Final = 20.0
 _WELL_AFTER_S: Final = 60.0
 # An error of Spark's may be a hundred lines of Java. The first says what, and a later one in Python says why.
 _REASON_LENGTH_MAX: Final = 500
-_IN_PYTHON: Final = "An exception was raised by the Python Proxy"
+_IN_PYTHON: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"[A-Za-z_][\w.]*: \S")
 _SPARK_CLASS: Final = re.compile(r"^(pyspark|org\.apache\.spark)\.[\w.]*: ")
 
@@ -145,11 +145,13 @@ class SupervisedQuery:
 
     def stop(self) -> None:
         """End the query for good."""
-        if self._query is not None:
-            self._query.stop()
-            self._query = None
-        if not self.status.is_over:
-            self._change(state=STOPPED)
+        query, self._query = self._query, None
+        try:
+            if query is not None:
+                query.stop()
+        finally:
+            if not self.status.is_over:
+                self._change(state=STOPPED)
 
     def _change(self, **facts: Any) -> None:
         with self._changing:
@@ -190,14 +192,15 @@ def reason_of(error: Exception) -> str:
 
 
 def _raised_in_python(error: Exception) -> list[str]:
-    """Return the line that says what a function for each batch has raised.
+    """Return the line that says what Python has raised, in a function for each batch or in a worker.
 
     It is wrapped in Java, with its traceback as the message. Lines of a traceback are indented but for that.
     What follows, Spark has to say.
     """
-    if _IN_PYTHON not in str(error):
+    _, header, traceback = str(error).partition(_IN_PYTHON)
+    if not header:
         return []
-    return [line for line in str(error).splitlines() if _RAISED.match(line)][:1]
+    return [line for line in traceback.splitlines() if _RAISED.match(line)][:1]
 
 
 def progress_line(status: QueryStatus) -> str:

@@ -1,5 +1,7 @@
 """Pipelines run side by side until all are over, and files tell how they do, without Spark."""
 
+import logging
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from ottla.pipelines import pipeline, topic
 from ottla.pipelines.definition import InvalidPipeline, PipelineDefinition, TopicInput
 from ottla.pipelines.spark import runner as module
 from ottla.pipelines.spark.checkpoints import make_note
+from ottla.pipelines.spark.java_log import SparkEnded
 from ottla.pipelines.spark.progress import BatchProgress
 from ottla.pipelines.spark.queries import PlannedQuery
 from ottla.pipelines.spark.runner import RunSettings, run_pipelines
@@ -362,3 +365,81 @@ def test_functions_of_a_pipelines_file_and_of_its_neighbours_are_shipped(
     monkeypatch.setattr(definition.function, "__module__", own.__name__)
     ship_by_value(definition)
     assert shipped == [own, beside]
+
+
+def java_ends(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every call of Java fail from now on."""
+
+    def refuse(*_: Any) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    for queries in stage.queries.values():
+        queries[-1].stop = refuse  # type: ignore[method-assign]
+        del queries[-1].isActive
+    monkeypatch.setattr(Query, "isActive", property(refuse), raising=False)
+    assert stage.watch is not None
+    monkeypatch.setattr(stage.watch, "stop", refuse)
+    monkeypatch.setattr(module, "has_java_ended", lambda: True)
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_java_may_end_with_a_stop_and_not_by_itself(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+) -> None:
+    stopping: list[bool] = []
+
+    def story() -> Iterator[None]:
+        java_ends(stage, monkeypatch)
+        stopping.extend([True] * is_asked)
+        yield
+
+    stage.waits = story()
+    definitions = defined("p"), defined("q")
+    if is_asked:
+        found = run(stage, tmp_path, *definitions, should_stop=lambda: bool(stopping))
+        assert [status.state for status in found] == [STOPPED, STOPPED]
+    else:
+        with pytest.raises(SparkEnded, match=r"has ended by itself: .*spark\.log may say why"):
+            run(stage, tmp_path, *definitions, should_stop=lambda: bool(stopping))
+    assert [status.state for status in read_statuses(tmp_path)] == [STOPPED, STOPPED]
+    assert stage.closed == ["p", "q"]
+
+
+def test_a_failure_is_told_at_once(stage: Stage, tmp_path: Path) -> None:
+    def story() -> Iterator[None]:
+        query = stage.queries["p"][0]
+        query.error, query.isActive = RuntimeError("no luck"), False
+        yield
+        assert lines == [
+            "p: waiting to restart, no batch yet, 0 rows, 0 rows/s, lag not known, 1 restarts: no luck"
+        ]
+
+    lines: list[str] = []
+    stage.waits = story()
+    asked = iter([False, False, True])
+    run(stage, tmp_path, defined("p"), tell=lines.append, should_stop=lambda: next(asked, True))
+    assert len(lines) == 1
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_spark_that_does_not_start_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def open_session(*_: Any) -> Any:
+        subprocess.run(["/bin/sh", "-c", "echo a trace; echo another >&2"], check=True)
+        logging.getLogger("py4j").warning("no answer")
+        raise ConnectionRefusedError("refused")
+
+    monkeypatch.setattr(module, "open_session", open_session)
+    settings = RunSettings(PROPERTIES, tmp_path, ends_process=True)
+    for _ in range(2):
+        if is_asked:
+            assert run_pipelines([defined("p")], settings, should_stop=lambda: True) == []
+        else:
+            with pytest.raises(SparkEnded, match=r"Spark did not start: refused; .*spark\.log"):
+                run_pipelines([defined("p")], settings)
+    for name in ("spark.log", "spark.log.1"):
+        lines = (tmp_path / name).read_text().splitlines()
+        assert lines[:2] == ["a trace", "another"]
+        assert lines[2].endswith("WARNING py4j: no answer")
+    assert capfd.readouterr() == ("", "")

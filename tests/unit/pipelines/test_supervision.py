@@ -237,6 +237,33 @@ def test_reason_is_what_a_function_for_each_batch_has_raised() -> None:
     assert reason_of(RuntimeError(by_spark)) == "no such account"
 
 
+def test_reason_is_what_a_function_in_a_worker_has_raised() -> None:
+    raised = "\n".join(
+        (
+            "Job aborted: org.apache.spark.PythonException: Traceback (most recent call last):",
+            "  File 'x.py', line 3, in rows",
+            "ValueError: no amount in row 7",
+            "",
+            "\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)",
+            "Caused by: java.lang.Exception: other",
+        )
+    )
+    assert reason_of(RuntimeError(raised)) == "ValueError: no amount in row 7"
+
+
+def test_query_that_cannot_be_stopped_is_over_all_the_same() -> None:
+    class Gone(FakeQuery):
+        def stop(self) -> None:
+            raise ConnectionRefusedError
+
+    query = SupervisedQuery(QueryStatus("q", 1), Gone)
+    query.look(0.0)
+    with pytest.raises(ConnectionRefusedError):
+        query.stop()
+    assert query.status.state == "stopped"
+    query.stop()
+
+
 def test_status_is_read_as_it_was_written(tmp_path: Path) -> None:
     directory = prepare_directory(tmp_path / "pipelines")
     status = QueryStatus("q", os.getpid(), "running", 3, 10, 2.5, 1, 2, "why")

@@ -233,8 +233,10 @@ class ProgressWatch(threading.Thread):
         """Stop, and take what queries have told last."""
         self._stopping.set()
         self.join()
-        self.look()
-        self._groups.close()
+        try:
+            self.look()
+        finally:
+            self._groups.close()
 
     def look(self) -> None:
         """Take what is new."""

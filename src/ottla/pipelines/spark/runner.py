@@ -1,12 +1,14 @@
 """Runs pipelines: one Spark session for all, a supervised query for each output, files that describe them."""
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -14,9 +16,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline, PipelineDefinition
 from ottla.pipelines.spark.checkpoints import Note, check_queries, write_note
 from ottla.pipelines.spark.frames import REGISTRY
+from ottla.pipelines.spark.java_log import LOG_NAME, SparkEnded, children_speak_in, libraries_speak_in
 from ottla.pipelines.spark.progress import BatchProgress, ProgressGroups, ProgressWatch
 from ottla.pipelines.spark.queries import PlannedQuery, plan_queries, start_query, state_store
-from ottla.pipelines.spark.session import open_session, page_of, ship_by_value
+from ottla.pipelines.spark.session import has_java_ended, open_session, page_of, ship_by_value
 from ottla.pipelines.status import (
     QueryStatus,
     forget_wishes,
@@ -71,11 +74,44 @@ def run_pipelines(
     if session is not None:
         return _run(session, definitions, settings, directory, should_stop, tell)
     name = f"ottla {' '.join(item.name for item in definitions)}"
-    spark = open_session(name, settings.master, {"spark.ui.enabled": "true", **settings.spark})
+    with contextlib.ExitStack() as quiet:
+        if settings.ends_process:
+            tell(f"starting Spark, which writes to {directory / LOG_NAME}")
+            quiet.enter_context(libraries_speak_in(directory / LOG_NAME))
+        try:
+            with (
+                children_speak_in(directory / LOG_NAME) if settings.ends_process else contextlib.nullcontext()
+            ):
+                spark = open_session(name, settings.master, {"spark.ui.enabled": "true", **settings.spark})
+        except (PySparkException, Py4JError, OSError) as error:
+            if should_stop():
+                return []
+            raise SparkEnded(
+                f"Spark did not start: {reason_of(error)}; {directory / LOG_NAME} has what it said before"
+            ) from error
+        try:
+            return _run(spark, definitions, settings, directory, should_stop, tell)
+        finally:
+            with _java_may_end(directory, lambda: True):
+                spark.stop()
+
+
+@contextlib.contextmanager
+def _java_may_end(directory: Path, should_stop: Callable[[], bool]) -> Iterator[None]:
+    """Take no notice of calls that fail since Java is gone, if all is to stop. Else say that it is gone.
+
+    A service manager ends all processes of a service at once.
+    """
     try:
-        return _run(spark, definitions, settings, directory, should_stop, tell)
-    finally:
-        spark.stop()
+        yield
+    except (Py4JError, OSError) as error:
+        if not has_java_ended():
+            raise
+        if not should_stop():
+            raise SparkEnded(
+                f"Spark's Java process has ended by itself: {directory / LOG_NAME} may say why. Run the "
+                "pipelines again, and they go on from where they were"
+            ) from error
 
 
 def _run(
@@ -95,9 +131,12 @@ def _run(
     watch = _watch(settings, queries, started)
     watch.start()
     try:
-        _supervise(queries, directory, should_stop, tell)
+        with _java_may_end(directory, should_stop):
+            try:
+                _supervise(queries, directory, should_stop, tell)
+            finally:
+                watch.stop()
     finally:
-        watch.stop()
         for _, query in planned:
             for link in query.links:
                 link.close()
@@ -200,22 +239,30 @@ def _supervise(
                         continue
                     last_started = query
                 query.look(time.monotonic())
-            _write_news(queries, directory, written)
+            _write_news(queries, directory, written, tell)
             if time.monotonic() - told_at_s >= _TELL_EVERY_S:
                 told_at_s = time.monotonic()
                 for query in queries.values():
                     tell(progress_line(query.status))
             time.sleep(_LOOK_EVERY_S)
     finally:
-        for query in queries.values():
-            query.stop()
-        _write_news(queries, directory, written)
+        # Each is stopped, and the files say so, although stopping another fails.
+        with contextlib.ExitStack() as last:
+            last.callback(_write_news, queries, directory, written, tell)
+            for query in queries.values():
+                last.callback(query.stop)
 
 
 def _write_news(
-    queries: Mapping[str, SupervisedQuery], directory: Path, written: dict[str, QueryStatus]
+    queries: Mapping[str, SupervisedQuery],
+    directory: Path,
+    written: dict[str, QueryStatus],
+    tell: Callable[[str], None],
 ) -> None:
     for name, query in queries.items():
-        if written.get(name) != query.status:
+        before = written.get(name)
+        if before != query.status:
+            if query.status.restarts > (before.restarts if before else 0):
+                tell(progress_line(query.status))
             written[name] = query.status
             write_status(directory, query.status)

