@@ -34,7 +34,7 @@ class Ran(NamedTuple):
 
 
 def iso(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def make_payments() -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """JSON becomes columns exactly, or is refused with the field and what stands in it."""
 
 import datetime
+import json
 import math
 from decimal import Decimal
 from typing import Any
@@ -8,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ottla.pipelines.columns.json_values import JsonColumns
-from ottla.pipelines.columns.misfits import TOMBSTONE_FAULT, decode_rows
+from ottla.pipelines.columns.json_values import BESIDE_VALUES, JsonColumns
+from ottla.pipelines.columns.misfits import TOMBSTONE_FAULT, Misfit, decode_rows
 from ottla.schemas.errors import InvalidSchema
 
 UTC_TIME = pa.timestamp("us", "UTC")
@@ -186,3 +187,22 @@ def test_a_reason_is_short_and_has_bytes() -> None:
     found = decoded([("f", pa.int32())], f'{{"f":"{"x" * 10_000}"}}')
     assert len(found) < 200
     assert decoded([("f", pa.int32())], '{"f":"\\ud800"}').encode()
+
+
+def test_what_pipelines_write_beside_fields_is_no_extra_field_of_a_value() -> None:
+    from ottla.pipelines.spark import frames
+
+    assert {f"_{name}" for name in frames._RAW if name != "value"} == BESIDE_VALUES
+    inner = pa.struct([("a", pa.string())])
+    columns = JsonColumns(pa.struct([("id", pa.string()), ("inner", inner)]))
+    let_through = dict.fromkeys(BESIDE_VALUES, 1)
+    assert columns.row(json.dumps({"id": "x", "inner": {"a": "y"}, **let_through}).encode()) == {
+        "id": "x",
+        "inner": {"a": "y"},
+    }
+    for value in (
+        {"id": "x", "inner": {"a": "y"}, **let_through, "_other": 1},
+        {"id": "x", "inner": {"a": "y", "_key": 1}},
+    ):
+        with pytest.raises(Misfit, match="the schema has no such field"):
+            columns.row(json.dumps(value).encode())

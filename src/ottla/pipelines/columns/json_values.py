@@ -28,6 +28,9 @@ EXTRA: Final = "extra"
 MISSING: Final = "missing"
 NANOSECONDS: Final = "nanoseconds"
 
+BESIDE_VALUES: Final = frozenset({"_key", "_topic", "_partition", "_offset", "_timestamp", "_timestampType"})
+"""What an input has beside the fields of its schema. A pipeline that lets whole rows through writes them."""
+
 _NON_NUMBERS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _FLOAT_MAX: Final = 3.4028235677973366e38
 """Where a float ends: half a step beyond its largest number."""
@@ -73,7 +76,11 @@ class JsonColumns:
 
     def __init__(self, kind: Any, allowed: Collection[str] = (), zone: str = "UTC") -> None:
         self.type = kind
-        self._convert = _converter(kind, JsonTerms(frozenset(allowed), zone))
+        terms = JsonTerms(frozenset(allowed), zone)
+        # The pipeline that wrote a value may have let whole rows through: what was beside them is no field.
+        self._convert = (
+            _fields(kind, terms, BESIDE_VALUES) if pa.types.is_struct(kind) else _converter(kind, terms)
+        )
 
     def row(self, value: bytes) -> Any:
         """Return a value as Arrow takes it. Raises Misfit."""
@@ -158,12 +165,12 @@ def _nullable(field: Any, terms: JsonTerms) -> Convert:
     return refuse_null
 
 
-def _fields(kind: Any, terms: JsonTerms) -> Convert:
+def _fields(kind: Any, terms: JsonTerms, ignored: frozenset[str] = frozenset()) -> Convert:
     fields = [kind.field(place) for place in range(kind.num_fields)]
     converters = [(field.name, _nullable(field, terms)) for field in fields]
     optional = {field.name for field in fields if field.nullable} if MISSING in terms.allowed else set()
     takes_extra = EXTRA in terms.allowed
-    names = {field.name for field in fields}
+    known = {field.name for field in fields} | ignored
 
     def convert_fields(value: Any) -> Any:
         if type(value) is not dict:
@@ -181,7 +188,7 @@ def _fields(kind: Any, terms: JsonTerms) -> Convert:
         except Misfit as misfit:
             raise misfit.within(name) from None
         if len(value) > len(converters) or (optional and not takes_extra):
-            extra = next((key for key in value if key not in names), None)
+            extra = next((key for key in value if key not in known), None)
             if extra is not None and not takes_extra:
                 raise Misfit(f"is {shown(value[extra])}, and the schema has no such field", (extra,))
         return row
