@@ -138,7 +138,7 @@ def _write_files_alone(session: "SparkSession") -> None:
 
 
 def _warn_less(session: "SparkSession") -> None:
-    """Let Spark not warn, for each batch, that it has shortened a plan: it was told to."""
+    """Let Spark not warn, for each batch, that it has shortened a plan: that is a setting of ours."""
     log4j = session.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
     log4j.core.config.Configurator.setLevel(_SHORTENS_PLANS, log4j.Level.ERROR)
 
