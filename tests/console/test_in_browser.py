@@ -29,6 +29,7 @@ PAGES = (
     f"{ORDERS}/export",
     f"{ORDERS}/change",
     f"{ORDERS}/hot",
+    f"{ORDERS}/letters",
     "/topics/hostile/records",
     *(f"/topics/hostile/records/0/{offset}" for offset in range(9)),
     "/create-topic",

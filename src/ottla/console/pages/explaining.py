@@ -8,8 +8,10 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from ottla.console.looks.journeys import draw_journey
+from ottla.console.looks.letters import READ_MAX, count_reasons
 from ottla.console.looks.places import UnreadablePlace, parse_time
 from ottla.console.looks.reasons import GROUP_QUESTIONS, TOPIC_QUESTIONS, ask_group, ask_topic
+from ottla.console.looks.records import read_newest
 from ottla.console.pages.records import now_ms
 from ottla.console.serving.call import Call, json_answer
 from ottla.explain.audit import audit, weakest
@@ -126,6 +128,23 @@ async def hot(call: Call) -> Response:
     sample = await sample_log(access, partitions, _SAMPLED)
     heat = measure_heat(name, len(partitions), sample.records)
     return call.page("hot.html", place="topics", tab="hot", topic=name, heat=heat, keys_=heat.keys)
+
+
+async def letters(call: Call) -> Response:
+    """Show why records of a topic were set aside, as a histogram."""
+    name = call.path["topic"]
+    page = await read_newest(call.visit.access.cluster, name, count=READ_MAX)
+    records = [row.record for row in page.rows]
+    reasons = count_reasons(records)
+    return call.page(
+        "letters.html",
+        place="topics",
+        tab="letters",
+        topic=name,
+        reasons=reasons,
+        letters=sum(reason.records for reason in reasons),
+        read=len(records),
+    )
 
 
 async def guarantees(call: Call) -> Response:

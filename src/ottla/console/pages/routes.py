@@ -49,6 +49,7 @@ _PAGES: Final = (
     PageRoute("GET", _TOPIC + "/export", exporting.export_form),
     PageRoute("GET", _TOPIC + "/export/file", exporting.export_file),
     PageRoute("GET", _TOPIC + "/hot", explaining.hot),
+    PageRoute("GET", _TOPIC + "/letters", explaining.letters),
     PageRoute("GET", _TOPIC + "/why/{question}", explaining.why_topic),
     PageRoute("GET", "/groups", groups.groups),
     PageRoute("GET", _GROUP, groups.group),
