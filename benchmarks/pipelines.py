@@ -6,6 +6,9 @@ Rows are counted per second of CPU, of the driver, of Java and of all Python wor
 CPU is not counted. Each measurement runs in a session of its own, after a warm-up over a part of the data.
 Latency is from the timestamp of a record to that of its copy, under a trigger of 0 seconds. Records count
 once the query has done some batches: the first ones start processes and compile what later ones have.
+
+`batches` says where the time of a batch goes: a pipeline copies 500 records a second, exactly once, and Spark
+tells what each step of a batch took.
 """
 
 import argparse
@@ -25,9 +28,18 @@ from tests.java.spark_connector import NoConnector, connector_jars
 from tests.pipelines.records import committed, create_topic, produce
 from tests.support.ottla_node import OttlaNode
 
-ROWS = ("source-200", "source-1000", "copy", "latency")
+ROWS = ("source-200", "source-1000", "copy", "latency", "batches")
 PARTITIONS = 2
 WARM_UP_BATCHES = 10
+BATCHES = 30
+RECORDS_PER_SECOND = 500
+COPYING = """
+from ottla.pipelines import pipeline, topic
+
+@pipeline("copying", to="copied", key="key", trigger="0 seconds")
+def copying(rows=topic("copied-from", schema="key string, text string")):
+    return rows.select("key", "text")
+"""
 
 
 def fill(bootstrap: str, topic: str, rows: int, size: int) -> None:
@@ -80,12 +92,15 @@ def _tree(pid: int) -> set[int]:
 
 
 def _cpu_of(pid: int) -> int:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
     # Its own time, and that of children that have ended.
-    return sum(int(value) for value in fields[11:15])
+    return sum(int(value) for value in _fields_of(pid)[11:15])
+
+
+def _fields_of(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def measure_source(kind: str, bootstrap: str, topic: str, rows: int) -> dict[str, Any]:
@@ -175,6 +190,89 @@ def measure_latency(kind: str, bootstrap: str, root: Path, seconds: int) -> dict
     }
 
 
+def measure_batches(bootstrap: str, root: Path) -> dict[str, Any]:
+    """Return what each step of a batch takes by Spark's own clocks, and the CPU of a batch."""
+    from ottla.pipelines.loading import load_pipelines
+    from ottla.pipelines.spark.runner import RunSettings, run_pipelines
+
+    for name in ("copied-from", "copied"):
+        create_topic(bootstrap, name, PARTITIONS)
+    (root / "copying.py").write_text(COPYING)
+    spark = session("ottla")
+    java_pid = spark.sparkContext._gateway.proc.pid
+    stopping = threading.Event()
+    settings = RunSettings({"bootstrap.servers": bootstrap}, root / "pipelines")
+    definitions = load_pipelines(root / "copying.py")
+    feeder = threading.Thread(target=_feed_evenly, args=(bootstrap, "copied-from", stopping))
+    runner = threading.Thread(
+        target=run_pipelines,
+        args=(definitions, settings),
+        kwargs={"session": spark, "should_stop": stopping.is_set},
+    )
+    feeder.start()
+    runner.start()
+    try:
+        _more_batches(spark, runner, WARM_UP_BATCHES)
+        before = _cpu_of_java_and_workers(java_pid), time.monotonic()
+        found = _more_batches(spark, runner, BATCHES)
+        cpu_s = [
+            after - start for start, after in zip(before[0], _cpu_of_java_and_workers(java_pid), strict=True)
+        ]
+        seconds = time.monotonic() - before[1]
+    finally:
+        stopping.set()
+        feeder.join()
+        runner.join()
+        spark.stop()
+    steps = sorted({step for batch in found for step in batch["durationMs"]})
+    medians = {step: statistics.median(batch["durationMs"].get(step, 0) for batch in found) for step in steps}
+    return {
+        "batches": len(found),
+        "seconds": round(seconds, 1),
+        "rows_per_batch": round(statistics.median(batch["numInputRows"] for batch in found)),
+        **{f"{step}_ms": round(value) for step, value in medians.items()},
+        "java_cpu_ms": round(1000 * cpu_s[0] / len(found)),
+        "python_workers_cpu_ms": round(1000 * cpu_s[1] / len(found)),
+        "load": os.getloadavg()[0],
+    }
+
+
+def _feed_evenly(bootstrap: str, topic: str, stopping: threading.Event) -> None:
+    at_once, number = 10, 0
+    begun_s = time.monotonic()
+    while not stopping.wait(max(0.0, begun_s + number / RECORDS_PER_SECOND - time.monotonic())):
+        rows = [{"key": f"key-{place % 100}", "text": "x" * 100} for place in range(number, number + at_once)]
+        produce(bootstrap, topic, [(row["key"].encode(), json.dumps(row).encode()) for row in rows])
+        number += at_once
+
+
+def _more_batches(spark: Any, runner: threading.Thread, count: int) -> list[dict[str, Any]]:
+    """Wait for so many more batches with records, and return what Spark tells of them."""
+    found: dict[int, dict[str, Any]] = {}
+    first: int | None = None
+    while len(found) < count:
+        time.sleep(0.2)
+        if not runner.is_alive():
+            raise RuntimeError("the pipeline has ended")
+        recent = [json.loads(item.json) for query in spark.streams.active for item in query.recentProgress]
+        recent = [item for item in recent if "addBatch" in item["durationMs"]]
+        if first is None and recent:
+            first = recent[-1]["batchId"]
+        found |= {
+            item["batchId"]: item
+            for item in recent
+            if first is not None and item["batchId"] > first and item["numInputRows"]
+        }
+    return list(found.values())
+
+
+def _cpu_of_java_and_workers(java_pid: int) -> tuple[float, float]:
+    ticks = os.sysconf("SC_CLK_TCK")
+    own = sum(int(value) for value in _fields_of(java_pid)[11:13]) / ticks
+    # What has ended counts with the one that started it.
+    return own, sum(map(_cpu_of, _tree(java_pid))) / ticks - own
+
+
 def run_one(row: str, kind: str, bootstrap: str, rows: int, seconds: int) -> dict[str, Any]:
     """Measure in a process of its own, so that neither warms the other up."""
     command = [
@@ -195,6 +293,8 @@ def measure(row: str, kind: str, bootstrap: str, rows: int, seconds: int) -> dic
                 return measure_source(kind, bootstrap, row, rows)
             case "copy":
                 return measure_copy(kind, bootstrap, "source-200", rows, Path(root))
+            case "batches":
+                return measure_batches(bootstrap, Path(root))
             case _:
                 return measure_latency(kind, bootstrap, Path(root), seconds)
 
@@ -223,7 +323,7 @@ def main() -> None:
             if row in arguments.only or (row == "source-200" and "copy" in arguments.only):
                 fill(node.bootstrap, row, arguments.rows, size)
         for row in arguments.only:
-            for kind in kinds:
+            for kind in kinds[:1] if row == "batches" else kinds:
                 found = run_one(row, kind, node.bootstrap, arguments.rows, arguments.seconds)
                 facts = "  ".join(f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}"
                                   for name, value in found.items())  # fmt: skip

@@ -1,6 +1,8 @@
 """Pipelines run side by side until all are over, and files tell how they do, without Spark."""
 
 import logging
+import socket
+import socketserver
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ from ottla.pipelines import pipeline, topic
 from ottla.pipelines.definition import InvalidPipeline, PipelineDefinition, TopicInput
 from ottla.pipelines.spark import runner as module
 from ottla.pipelines.spark.checkpoints import make_note
-from ottla.pipelines.spark.java_log import SparkEnded
+from ottla.pipelines.spark.java_log import SparkEnded, libraries_speak_in, log_lost_accumulators
 from ottla.pipelines.spark.progress import BatchProgress
 from ottla.pipelines.spark.queries import PlannedQuery
 from ottla.pipelines.spark.runner import RunSettings, run_pipelines
@@ -443,3 +445,18 @@ def test_spark_that_does_not_start_is_told_in_a_sentence(
         assert lines[:2] == ["a trace", "another"]
         assert lines[2].endswith("WARNING py4j: no answer")
     assert capfd.readouterr() == ("", "")
+
+
+def test_end_of_java_leaves_no_traceback_of_accumulators(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Lost(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            raise EOFError
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Lost) as server, libraries_speak_in(tmp_path / "log"):
+        log_lost_accumulators(server)
+        with socket.create_connection(("127.0.0.1", server.server_address[1])):
+            server.handle_request()
+    assert capfd.readouterr() == ("", "")
+    assert (tmp_path / "log").read_text().splitlines()[-1] == "EOFError"

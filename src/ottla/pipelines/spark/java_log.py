@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 LOG_NAME: Final = "spark.log"
 _TALKATIVE: Final = ("py4j", "pyspark", "py.warnings")
@@ -57,6 +57,15 @@ def libraries_speak_in(path: Path) -> Iterator[None]:
             logger.removeHandler(handler)
             logger.propagate = propagates
         handler.close()
+
+
+def log_lost_accumulators(server: Any) -> None:
+    """Let the server of Spark's accumulators log what goes wrong: it prints a traceback when Java ends."""
+
+    def handle_error(_request: Any, address: Any) -> None:
+        logging.getLogger("pyspark.accumulators").warning("lost %s", address, exc_info=True)
+
+    server.handle_error = handle_error
 
 
 def _begin(path: Path) -> None:

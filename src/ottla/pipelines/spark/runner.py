@@ -16,10 +16,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ottla.pipelines.definition import AVAILABLE_NOW, InvalidPipeline, PipelineDefinition
 from ottla.pipelines.spark.checkpoints import Note, check_queries, write_note
 from ottla.pipelines.spark.frames import REGISTRY
-from ottla.pipelines.spark.java_log import LOG_NAME, SparkEnded, children_speak_in, libraries_speak_in
+from ottla.pipelines.spark.java_log import (
+    LOG_NAME,
+    SparkEnded,
+    children_speak_in,
+    libraries_speak_in,
+    log_lost_accumulators,
+)
 from ottla.pipelines.spark.progress import BatchProgress, ProgressGroups, ProgressWatch
 from ottla.pipelines.spark.queries import PlannedQuery, plan_queries, start_query, state_store
-from ottla.pipelines.spark.session import has_java_ended, open_session, page_of, ship_by_value
+from ottla.pipelines.spark.session import has_java_ended, is_remote, open_session, page_of, ship_by_value
 from ottla.pipelines.status import (
     QueryStatus,
     forget_wishes,
@@ -89,6 +95,8 @@ def run_pipelines(
             raise SparkEnded(
                 f"Spark did not start: {reason_of(error)}; {directory / LOG_NAME} has what it said before"
             ) from error
+        if settings.ends_process and not is_remote(spark):
+            log_lost_accumulators(spark.sparkContext._accumulatorServer)
         try:
             return _run(spark, definitions, settings, directory, should_stop, tell)
         finally:
