@@ -33,6 +33,7 @@ from ottla.connect.running.conversion import Conversion
 from ottla.connect.running.task import RetryLater, SinkContext, SinkTask
 from ottla.connect.running.tolerance import Stage, Tolerance
 from ottla.model.ids import TopicPartition
+from ottla.model.uuid import ZERO_UUID
 from ottla.wire.error_code import ErrorCode
 
 _logger = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ class SinkRun:
 
         try:
             # One that fails half way has perhaps opened something: it is stopped, too.
-            await self._task.start(SinkContext(self._connector, self._number, report, self._bury))
+            await self._task.start(self._context(report))
             async with self._consumer:
                 try:
                     self._subscribe()
@@ -125,6 +126,14 @@ class SinkRun:
                         await self._producer.close()
         finally:
             await self._task.stop()
+
+    def _context(self, report: Callable[[Record, Exception], None]) -> SinkContext:
+        return SinkContext(self._connector, self._number, report, self._bury, self._topic_ids)
+
+    async def _topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        async with Admin(properties=self._admin_properties()) as admin:
+            found = (await admin.topics.describe_many(list(topics))).check()
+        return {name: str(topic.topic_id) for name, topic in found.items() if topic.topic_id != ZERO_UUID}
 
     def _subscribe(self) -> None:
         topics = parse(TOPICS, Kind.LIST, self._config.get(TOPICS, ""))

@@ -3,7 +3,7 @@ Kafka.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -53,6 +53,10 @@ async def _settled() -> None:
     """Everything is written."""
 
 
+async def _no_ids(_topics: Collection[str]) -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True)
 class SinkContext:
     """What a sink can ask its worker."""
@@ -63,6 +67,8 @@ class SinkContext:
     """Reports a record that the target does not take. Raises if that is not tolerated."""
     settle: Callable[[], Awaitable[None]] = _settled
     """Waits until what was reported is written. A target that keeps its position waits before it goes on."""
+    topic_ids: Callable[[Collection[str]], Awaitable[Mapping[str, str]]] = _no_ids
+    """Returns the ids of topics, as far as the cluster knows some. One that was made again has another id."""
 
 
 class SinkTask(Protocol):

@@ -129,11 +129,11 @@ def open_target(config: Config, connector: str, topic: str) -> TableTarget:
 class _TopicTable:
     """The table of one topic, and what is still to be committed to it."""
 
-    def __init__(self, config: Config, connector: str, topic: str) -> None:
+    def __init__(self, config: Config, name: str, topic: str) -> None:
         from ottla.connect.connectors.lake.pending import AppendedRows, Pending, ReplacedRows
         from ottla.connect.connectors.lake.rows import Columns
 
-        self.target = open_target(config, connector, topic)
+        self.target = open_target(config, name, topic)
         # Iceberg has the parts of times itself.
         derives = config["table.format"] != _ICEBERG
         columns = Columns(self.target.schema(), partitioning_of(config) if derives else ())
@@ -167,6 +167,10 @@ class _TopicTable:
 
     def add(self, where: TopicPartition, records: Sequence[Record], context: SinkContext) -> None:
         """Take records of a partition on. Those that do not fit are reported."""
+        first = records[0].origin
+        assert first is not None, "a sink's records come from topics"
+        if first.offset < self._ends.get(where, self._committed[where]):
+            raise ConnectError(f"the topic {where.topic} was made again: the task starts over with it")
         try:
             self._add(where, records)
         except DataError:
@@ -219,6 +223,7 @@ class LakeSinkTask:
         self.commit_interval_s = int(config.get("table.commit.interval.ms", "10000")) / 1000
         self._compact_s = int(config.get("table.compact.interval.ms", "3600000")) / 1000
         self._compacted_s = time.monotonic()
+        self._begins_at_the_end = config.get("consumer.override.auto.offset.reset") == "latest"
         self._tables: dict[str, _TopicTable] = {}
         self._context: SinkContext | None = None
 
@@ -228,14 +233,22 @@ class LakeSinkTask:
 
     async def opened(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, int]:
         """Return from where to read, as the tables say."""
-        return await asyncio.to_thread(self._open, partitions)
-
-    def _open(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         assert self._context is not None, "it was started"
-        found: dict[TopicPartition, int] = {}
+        new = {where.topic for where in partitions} - self._tables.keys()
+        ids = await self._context.topic_ids(new) if new else {}
+        return await asyncio.to_thread(self._open, partitions, ids)
+
+    def _open(
+        self, partitions: Collection[TopicPartition], ids: Mapping[str, str]
+    ) -> dict[TopicPartition, int]:
+        assert self._context is not None, "it was started"
+        # What the group has committed is of another table, if this one has nothing.
+        found = {} if self._begins_at_the_end else dict.fromkeys(partitions, 0)
         for topic, listed in _by_topic(partitions).items():
             if topic not in self._tables:
-                self._tables[topic] = _TopicTable(self._config, self._context.connector, topic)
+                # Positions in a topic that was deleted say nothing of another one with its name.
+                name = "/".join((self._context.connector, *([ids[topic]] if topic in ids else ())))
+                self._tables[topic] = _TopicTable(self._config, name, topic)
             found |= self._tables[topic].open(listed)
         return found
 
