@@ -16,7 +16,6 @@ from ottla.cli.failure import Failure
 from ottla.cli.output import json_option, show_done
 from ottla.cli.profiles import cluster_options
 from ottla.cli.times import parse_time_ms
-from ottla.model.secrets_hidden import data_without_secrets, without_secrets
 
 if TYPE_CHECKING:
     from ottla.explain.access import Access
@@ -70,6 +69,8 @@ def bundle(
     and the journal, and the files that you name. Values of secrets are hidden. It has the names of topics,
     groups, users and clients, and no records: look into it before you send it to somebody.
     """
+    from ottla.model.secrets_hidden import without_secrets
+
     since_ms = parse_time_ms(since, "--since")
     parts: dict[str, str] = {}
     left_out: dict[str, str] = {}
@@ -97,6 +98,7 @@ def bundle(
 
 async def _gather(access: "Access", since_ms: int, parts: dict[str, str], left_out: dict[str, str]) -> None:
     from ottla.client.errors import ClientError
+    from ottla.model.secrets_hidden import data_without_secrets, without_secrets
 
     questions: dict[str, Callable[[], Awaitable[Any]]] = {
         "cluster.json": access.admin.cluster.describe,

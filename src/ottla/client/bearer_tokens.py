@@ -4,6 +4,7 @@ import asyncio
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from ottla.client.errors import AuthenticationFailed
@@ -85,4 +86,7 @@ def _read(source: TokenSource) -> str:
         with build_opener(_NoRedirections).open(request, timeout=SECONDS_MAX) as answer:
             return source.token_of(answer.read(ANSWER_BYTES_MAX))
     except (OSError, ValueError) as error:
+        if isinstance(error, HTTPError):
+            # It holds the connection open, as an answer does.
+            error.close()
         raise NoBearerToken(f"{source.url} cannot be read: {error}") from error

@@ -4,6 +4,7 @@ Both may also be in a file. All of this blocks.
 """
 
 from typing import Any, Final
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -52,9 +53,14 @@ class _Redirections(HTTPRedirectHandler):
 
 
 def _ask(request: Request) -> bytes:
-    with build_opener(_Redirections).open(request, timeout=SECONDS_MAX) as answer:
-        content: bytes = answer.read(ANSWER_BYTES_MAX)
-        return content
+    try:
+        with build_opener(_Redirections).open(request, timeout=SECONDS_MAX) as answer:
+            content: bytes = answer.read(ANSWER_BYTES_MAX)
+            return content
+    except HTTPError as error:
+        # It holds the connection open, as an answer does.
+        error.close()
+        raise
 
 
 def _read_file(path: str) -> bytes:

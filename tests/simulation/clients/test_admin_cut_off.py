@@ -59,6 +59,7 @@ def of_topic(topic: str) -> ConfigResource:
 
 CALLS: Final[dict[str, Call]] = {
     "cluster.describe": lambda admin, topic, group: admin.cluster.describe(),
+    "cluster.authorized_operations": lambda admin, topic, group: admin.cluster.authorized_operations(),
     "cluster.features": lambda admin, topic, group: admin.cluster.features(),
     "cluster.update_features": lambda admin, topic, group: admin.cluster.update_features(
         {"transaction.version": 2}, validate_only=True

@@ -55,6 +55,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Builder:
     did: list[str] = []
     for step in ("find_java", "_let_java_call_back", "_write_files_alone"):
         monkeypatch.setattr(session, step, lambda *_, step=step: did.append(step))
+    monkeypatch.setattr(session, "_warn_less", lambda _session: None)
     builder.did = did  # type: ignore[attr-defined]
     return builder
 

@@ -217,7 +217,11 @@ class RegistryClient:
 
 def without_login(url: str) -> str:
     """Return a URL as it may be shown: without a name and a password."""
-    parts = urlsplit(url.strip())
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        # It is none. A password is before the last `@` all the same.
+        return url.strip().rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 

@@ -29,6 +29,7 @@ LAG_MIN = 100
 """A smaller lag is not slow."""
 _HOT_SHARE = 0.5
 _TINY_RECORDS = 3.0
+_COMMITS_PER_S_MIN: Final = 100
 _TINY_STEP = 2.0
 _TINY_BYTES = 2_048
 _TINY_BATCHES_MIN = 200
@@ -131,6 +132,9 @@ def _commits_each_record(case: GroupCase) -> Iterator[Cause]:
         return
     first, newest = recent[0], recent[-1]
     seconds = max((newest.at_ms - first.at_ms) / 1000, 0.001)
+    if len(recent) / seconds < _COMMITS_PER_S_MIN:
+        # A commit takes some milliseconds. What takes longer in between is something else.
+        return
     yield Cause(
         "commits-each-record",
         Strength.LIKELY,
